@@ -1,0 +1,54 @@
+"""Power-of-d choices with memory: exact simulation, fluid limit, bounds and claims.
+
+``import dchoices as dc`` gives the public functions listed in `_EXPORTS`. They are loaded on first use, so that
+the workflow can read its plan without importing numba or xarray.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+_EXPORTS = {
+    "exact_stationary": "theory.exact_chain",
+    "fixed_point": "theory.closed_forms",
+    "fixed_point_grid": "theory.closed_forms",
+    "fluid_path": "theory.fluid",
+    "fluid_paths": "convergence",
+    "optimality_threshold": "theory.closed_forms",
+    "overloaded": "starts",
+    "policies": "policies",
+    "queue_bound": "theory.closed_forms",
+    "simulate": "simulation",
+    "stale": "starts",
+    "stationary": "simulation",
+    "sup_distance": "convergence",
+    "total_variation": "statistics",
+}
+
+__all__ = sorted(_EXPORTS)
+
+
+def _kernel_cache() -> Path:
+    """Folder of compiled kernels, keyed by their source: numba itself does not see an edit in an imported file."""
+    digest = hashlib.sha256()
+    for source in sorted((Path(__file__).parent / "kernels").glob("*.py")):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    root = os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).resolve().parents[2] / ".numba_cache"
+    return Path(root) / digest.hexdigest()[:16]
+
+
+KERNEL_CACHE = _kernel_cache()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,79 @@
+"""How far simulated trajectories are from the fluid limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dchoices import validation
+from dchoices.statistics import total_variation
+from dchoices.theory.fluid import fluid_path
+
+
+def fluid_paths(
+    lam: float | Sequence[float],
+    d: int | Sequence[int],
+    t: Any,
+    start: Any = "empty",
+    policy: str = "sq-memory",
+) -> xr.Dataset:
+    """Solve the fluid model on the product of lists of loads and probes.
+
+    Parameters
+    ----------
+    lam, d : scalar or list
+        Loads in (0, 1), probes per job >= 1.
+    t, start, policy
+        As for `fluid_path`.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``occupancy`` (d, λ, t, queue_length), padded with zeros to a common length.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    loads = validation.several("lam", lam, validation.load)
+    ds = validation.several("d", d, validation.probes)
+    grid = validation.time_grid(t)
+    paths = [[fluid_path(x, probes, grid, start, policy).occupancy.values for x in loads] for probes in ds]
+    levels = max(path.shape[1] for row in paths for path in row)
+    occupancy = np.zeros((len(ds), len(loads), grid.size, levels))
+    for b, row in enumerate(paths):
+        for c, path in enumerate(row):
+            occupancy[b, c, :, : path.shape[1]] = path
+    return xr.Dataset(
+        {"occupancy": (("d", "λ", "t", "queue_length"), occupancy)},
+        coords={"d": ds, "λ": loads, "t": grid, "queue_length": np.arange(levels)},
+    )
+
+
+def sup_distance(simulated: xr.Dataset, fluid: xr.Dataset) -> xr.DataArray:
+    """Return sup_t ½ Σ_i |p_i^N(t) - p_i(t)| on (replicate, N, d, λ).
+
+    Parameters
+    ----------
+    simulated : xarray.Dataset
+        From `simulate`.
+    fluid : xarray.Dataset
+        From `fluid_paths`, on as many d and λ and the same times; its d may differ, which is how a control is made.
+
+    Raises
+    ------
+    ValueError
+        If the two are not on the same loads and times.
+    """
+    for dim in ("λ", "t"):
+        if not simulated.indexes[dim].equals(fluid.indexes[dim]):
+            raise ValueError(f"{dim}: simulation and fluid path must share it")
+    occupancy = simulated.occupancy.transpose("replicate", "N", "d", "λ", "t", "queue_length")
+    distance = total_variation(occupancy.values, fluid.occupancy.values[None, None]).max(axis=-1)
+    return xr.DataArray(
+        distance, dims=("replicate", "N", "d", "λ"), coords={k: simulated[k] for k in ("replicate", "N", "d", "λ")}
+    )

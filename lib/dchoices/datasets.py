@@ -1,0 +1,215 @@
+"""Datasets on disk: one registry of dimensions and variables, checked on write and read; hashes; merges.
+
+``python -m dchoices.datasets OUT IN [IN ...]`` merges.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+
+class DatasetError(Exception):
+    """A dataset that is damaged, unregistered or cannot be merged; the message names file and cause."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """What a variable is: its possible dimensions (most to fewest), unit and meaning."""
+
+    dims: tuple[str, ...]
+    units: str
+    description: str
+
+
+DIMENSIONS = {
+    "N": ("servers", "number of servers"),
+    "d": ("probes per job", "servers probed at an arrival, with replacement"),
+    "λ": ("jobs per server and mean service time", "load, the arrival rate per server"),
+    "t": ("mean service times", "time since the start"),
+    "queue_length": ("jobs", "jobs at a server, the one in service included"),
+    "replicate": ("1", "independent replicate"),
+    "policy": ("1", "dispatching policy"),
+    "start": ("1", "initial state"),
+    "response_time": ("mean service times", "response time, waiting and service"),
+}
+
+_ESTIMATES = {
+    "occupancy": Variable(
+        ("replicate", "start", "policy", "N", "d", "λ", "t", "queue_length"), "1", "fraction of servers by queue length"
+    ),
+    "dispatch_to_idle": Variable(("policy", "N", "d", "λ"), "1", "fraction of jobs that find an idle server"),
+    "dispatch_to_observation_zero": Variable(
+        ("policy", "N", "d", "λ"), "1", "fraction of jobs sent to a server with observation 0"
+    ),
+    "mean_queue_length": Variable(("policy", "N", "d", "λ"), "jobs", "mean queue length"),
+    "mean_response_time": Variable(("policy", "N", "d", "λ"), "mean service times", "mean response time of a job"),
+    "response_time_tail": Variable(
+        ("policy", "N", "d", "λ", "response_time"), "1", "fraction of jobs whose response time exceeds"
+    ),
+    "mass_above_bound": Variable(("policy", "N", "d", "λ"), "1", "fraction of servers with more than Q(λ, d) jobs"),
+    "messages_per_job": Variable(("policy", "N", "d", "λ"), "messages", "probe queries and replies per job"),
+}
+
+VARIABLES: dict[str, Variable] = {
+    **_ESTIMATES,
+    **{
+        f"{name}_ci95": Variable(kind.dims, kind.units, f"half-width of the 95 % interval: {kind.description}")
+        for name, kind in _ESTIMATES.items()
+    },
+    "occupancy_std": Variable(
+        ("start", "N", "d", "λ", "t", "queue_length"), "1", "standard deviation over replicates of the occupancy"
+    ),
+    "sup_distance": Variable(
+        ("start", "replicate", "N", "d", "λ"), "1",
+        "sup over the time grid of the total variation between the occupancy and the fluid path",
+    ),
+    "sup_distance_control": Variable(
+        ("start", "replicate", "N", "d", "λ"), "1", "the same distance to the fluid path with d + 1 probes"
+    ),
+    "max_queue": Variable(("policy", "N", "d", "λ"), "jobs", "longest queue seen in the measured windows"),
+    "warm_up": Variable(("policy", "N", "d", "λ"), "mean service times", "time discarded before measuring"),
+    "warm_up_z": Variable(
+        ("policy", "N", "d", "λ"), "1", "Student statistic of the mean queue in the two halves of the window"
+    ),
+    "warm_up_ok": Variable(("policy", "N", "d", "λ"), "1", "1 if the halves agree at level 0.001"),
+    "queue_length_pmf": Variable(("d", "λ", "queue_length"), "1", "fluid fixed point by queue length"),
+    "level": Variable(("d", "λ"), "jobs", "longest queue with mass at the fixed point, found without the formula"),
+    "bound": Variable(("d", "λ"), "jobs", "Q(λ, d) = ⌈-log(1-λ)/log(λd+1)⌉"),
+}  # fmt: skip
+
+
+def content_hash(dataset: xr.Dataset) -> str:
+    """Return a hash of names, dimensions, dtypes and values; attributes and file layout play no part."""
+    digest = hashlib.sha256()
+    for name in sorted(map(str, dataset.variables)):
+        array = dataset[name]
+        values = array.values.astype(str) if array.dtype.kind in "OUT" else np.ascontiguousarray(array.values)
+        kind = "text" if array.dtype.kind in "OUT" else array.dtype.str
+        digest.update(repr((name, array.dims, array.shape, kind)).encode())
+        digest.update("\0".join(values.ravel()).encode() if kind == "text" else values.tobytes())
+    return digest.hexdigest()
+
+
+def _check(dataset: xr.Dataset, where: str) -> None:
+    for dim in dataset.dims:
+        if dim not in DIMENSIONS or dim not in dataset.coords:
+            raise DatasetError(f"{where}: dimension {dim!r} is not registered or has no coordinate")
+        if not dataset.indexes[dim].is_unique:
+            raise DatasetError(f"{where}: coordinate {dim!r} holds a value twice")
+    for name, array in dataset.data_vars.items():
+        kind = VARIABLES.get(str(name))
+        if kind is None:
+            raise DatasetError(f"{where}: variable {name!r} is not registered in dchoices.datasets")
+        if tuple(dim for dim in kind.dims if dim in array.dims) != array.dims:
+            raise DatasetError(f"{where}: {name!r} has dimensions {array.dims}, allowed are, in order, {kind.dims}")
+        if array.dtype.kind == "f" and not np.isfinite(array.values).all():
+            raise DatasetError(f"{where}: {name!r} holds NaN or infinity")
+
+
+def write(dataset: xr.Dataset, path: str | os.PathLike, attrs: dict[str, Any] | None = None) -> None:
+    """Check a dataset, describe its variables and write it as NetCDF under a temporary name, then rename.
+
+    Raises
+    ------
+    DatasetError
+        If a dimension or variable is not registered, a coordinate repeats, or a value is not finite.
+    """
+    target = Path(path)
+    dataset = dataset.assign_attrs({**dataset.attrs, **(attrs or {})})
+    _check(dataset, str(target))
+    for name in dataset.variables:
+        units, description = (
+            DIMENSIONS[str(name)]
+            if name in dataset.dims
+            else (VARIABLES[str(name)].units, VARIABLES[str(name)].description)
+        )
+        dataset[name].attrs.update(units=units, description=description)
+    dataset.attrs["content_hash"] = content_hash(dataset)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        # Text is kept as objects: fixed-width strings have no NetCDF form.
+        encoding = {name: {"zlib": True, "complevel": 4} for name in dataset.data_vars if dataset[name].ndim}
+        dataset.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike) -> xr.Dataset:
+    """Load a dataset into memory, close the file, and check it against the registry and its own hash.
+
+    Raises
+    ------
+    DatasetError
+        If the file cannot be read, holds what is not registered, or its contents do not match its hash.
+    """
+    try:
+        dataset = xr.load_dataset(path, engine="h5netcdf")
+    except FileNotFoundError:
+        raise
+    except Exception as cause:  # h5py and h5netcdf raise many kinds on a damaged file
+        raise DatasetError(f"{path}: cannot be read ({type(cause).__name__}: {cause})") from cause
+    _check(dataset, str(path))
+    if dataset.attrs.get("content_hash") != content_hash(dataset):
+        raise DatasetError(f"{path}: contents do not match their hash; delete the file and run again")
+    return dataset
+
+
+def merge(paths: Sequence[str | os.PathLike]) -> xr.Dataset:
+    """Join datasets that differ along one dimension, in the order of its coordinate; a queue-length axis is padded.
+
+    Raises
+    ------
+    DatasetError
+        If a coordinate value comes twice, another coordinate differs, or more than one dimension differs.
+    """
+    parts = [read(path) for path in paths]
+    if len(parts) == 1:
+        return parts[0]
+    where = ", ".join(map(str, paths))
+    differing = [
+        dim
+        for dim in parts[0].dims
+        if dim != "queue_length" and any(not parts[0].indexes[dim].equals(part.indexes[dim]) for part in parts[1:])
+    ]
+    if len(differing) != 1:
+        raise DatasetError(f"{where}: must differ along exactly one dimension, differ along {differing}")
+    levels = max(part.sizes.get("queue_length", 0) for part in parts)
+    if levels:
+        parts = [part.reindex(queue_length=np.arange(levels), fill_value=0) for part in parts]
+    try:
+        merged = xr.concat(parts, differing[0], data_vars="minimal", coords="minimal", compat="equals", join="exact",
+                           combine_attrs="drop_conflicts")  # fmt: skip
+    except ValueError as cause:
+        raise DatasetError(f"{where}: cannot be merged ({cause})") from cause
+    merged = merged.sortby(differing[0])
+    _check(merged, where)
+    return merged
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Merge the datasets named after the first argument into it."""
+    if len(arguments) < 2:
+        print("usage: python -m dchoices.datasets OUT IN [IN ...]", file=sys.stderr)
+        return 2
+    out, *parts = arguments
+    try:
+        write(merge(parts), out)
+    except (DatasetError, FileNotFoundError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

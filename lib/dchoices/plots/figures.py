@@ -1,0 +1,410 @@
+"""The figures of the report: each a list of panels (HoloViews overlays), a key, and the values its caption quotes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import holoviews as hv
+import numpy as np
+import xarray as xr
+
+from dchoices.plots import elements as el
+from dchoices.theory import closed_forms
+
+Datasets = Mapping[str, xr.Dataset]
+
+# A level counts as occupied in a simulation when more than this share of the servers holds it: the mass that a finite
+# system leaves above the fluid bound is of order 1/√N or less, the fluid mass at the bound is rarely so small.
+OCCUPIED = 1e-3
+# Load at which queue-length tails are compared: high enough for long queues, low enough to be stationary soon.
+TAIL_LOAD = 0.95
+# Shares below this are not drawn on a logarithmic axis: less than one server in the largest system.
+TAIL_FLOOR = 1e-6
+# Longest queue drawn in the tail panels; M/M/1 goes on far beyond it.
+TAIL_LENGTH = 16
+# Longest queue with a colour of its own in the stacked fixed points.
+STACKED = 6
+# Points kept of a dense line: more than a panel has pixels to tell apart.
+DENSE = 240
+
+MEMORY, MEMORYLESS = "sq-memory", "sq"
+WITH, WITHOUT, LIMIT = el.BLUE, el.VERMILLION, el.BLACK
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes: its content and the options both backends share (axis scales and limits)."""
+
+    content: hv.Overlay
+    title: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels under one caption; `facts` are the values a caption may quote, `studies` the datasets it is made from."""
+
+    anchor: str
+    alt: str
+    studies: Sequence[str]
+    panels: Sequence[Panel]
+    key: Sequence[el.Key]
+    columns: int = 2
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def make_figures(data: Datasets) -> list[Figure]:
+    """Return every figure of the report, in its order."""
+    makers: list[Callable[[Datasets], Figure]] = [
+        trajectories, error, starts, idle, fixed_points, bound, memory,
+    ]  # fmt: skip
+    return [make(data) for make in makers]
+
+
+# ---------------------------------------------------------------------------------------------- what the data hold
+
+
+def example_d(values: Sequence[int]) -> int:
+    """Return the d that examples use: 2 where there is one, else the smallest above 1, else the smallest."""
+    ordered = sorted(int(v) for v in values)
+    return 2 if 2 in ordered else next((v for v in ordered if v > 1), ordered[0])
+
+
+def either_side(loads: Any, d: int) -> list[float]:
+    """Return a load well below the threshold 1 - 1/d and one well above it, as far as `loads` has them."""
+    threshold = closed_forms.optimality_threshold(d)
+    loads = np.sort(np.asarray(loads, float))
+    targets = [(loads[loads < threshold], 0.8 * threshold), (loads[loads > threshold], 0.9)]
+    return [float(some[np.argmin(np.abs(some - target))]) for some, target in targets if some.size]
+
+
+def nearest(values: Any, target: float) -> float:
+    """Return the value next to `target`."""
+    values = np.asarray(values, float)
+    return float(values[np.argmin(np.abs(values - target))])
+
+
+def tail_of(pmf: Any) -> np.ndarray:
+    """Return the share of servers with at least i jobs, from the share with exactly i."""
+    return np.cumsum(np.nan_to_num(np.asarray(pmf, float))[::-1])[::-1]
+
+
+def thin(n: int, most: int = DENSE) -> np.ndarray:
+    """Return at most about `most` evenly spaced indices of `n`, both ends among them."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
+
+
+def _largest(ds: xr.Dataset, policy: str) -> xr.Dataset | None:
+    """Stationary estimates of `policy` at the largest N, or None where the profile does not have the policy."""
+    if policy not in ds["policy"].values:
+        return None
+    return ds.sel(policy=policy, N=ds["N"].max().item())
+
+
+def _at_d(ds: xr.Dataset | None, d: int) -> xr.Dataset | None:
+    return ds.sel(d=d) if ds is not None and d in ds["d"].values else None
+
+
+# ------------------------------------------------------------------------------------------------------ the figures
+
+
+def trajectories(data: Datasets) -> Figure:
+    """Occupancy in time against the fluid path: bands of one standard deviation, one colour per N."""
+    ds, fluid = data["trajectories"], data["fluid"]
+    d = example_d(ds["d"].values)
+    loads = either_side(ds["λ"].values, d)
+    sizes = [int(n) for n in ds["N"].values]
+    colors = el.ladder(sizes)
+    panels = []
+    for lam in loads:
+        path = fluid["occupancy"].sel(d=d, λ=nearest(fluid["λ"], lam))
+        end = _settled(path)
+        for i in (1, 2):
+            dims = (el.TIME, el.Dim("share", label=f"share of servers with {i} job{'s' * (i > 1)}"))
+            parts: list[Any] = []
+            for n, color in zip(sizes, colors, strict=True):
+                run = ds.sel(N=n, d=d, λ=lam, queue_length=i).sel(t=slice(None, end))
+                run = run.isel(t=thin(run.sizes["t"], 120))
+                mean, std, t = run["occupancy"].values, run["occupancy_std"].values, run["t"].values
+                tips = [("N", f"{n}"), ("t", "@t{0.00}"), ("mean share", "@share{0.0000}")]
+                parts += [el.band(t, np.maximum(mean - std, 0), mean + std, dims, color, alpha=0.35)]
+                parts += [el.line(t, mean, dims, color, width=1, tooltips=tips)]
+            limit = path.sel(queue_length=i, t=slice(None, end))
+            limit = limit.isel(t=thin(limit.sizes["t"]))
+            tips = [("fluid path, t", "@t{0.00}"), ("share", "@share{0.0000}")]
+            parts += [el.line(limit["t"], limit, dims, LIMIT, "dashed", 1.8, tooltips=tips)]
+            panels.append(Panel(hv.Overlay(parts), f"λ = {lam:g}, {i} job{'s' * (i > 1)}", {"ylim": (0, None)}))
+    key = [el.Key("fluid path", LIMIT, "dashed")]
+    key += [el.Key(f"N = {n:,}".replace(",", "\u202f"), c, "area") for n, c in zip(sizes, colors, strict=True)]
+    facts = {"d": d, "loads": loads, "sizes": sizes, "replicates": ds.sizes["replicate"]}
+    alt = f"Occupancy of queue lengths 1 and 2 in time for d = {d} and a ladder of N, with the fluid path."
+    return Figure("fig-trajectories", alt, ("trajectories", "fluid"), panels, key, facts=facts)
+
+
+def _settled(path: xr.DataArray) -> float:
+    """Time to show: half as long again as the fluid path needs to come within 0.005 of its last value."""
+    gap = 0.5 * abs(path - path.isel(t=-1)).sum("queue_length")
+    moving = path["t"].values[(gap > 0.005).values]
+    last = float(path["t"].max())
+    return min(last, max(1.5 * float(moving[-1]) if moving.size else last, 0.1 * last))
+
+
+def error(data: Datasets) -> Figure:
+    """Distance to the fluid path against N from the empty start, one panel per d, one line per λ."""
+    ds = data["trajectories"]
+    panels = [_error_panel(ds.sel(d=[d]), f"d = {d}") for d in ds["d"].values]
+    facts = {"runs": ds["sup_distance"].size, "replicates": ds.sizes["replicate"]}
+    alt = "Distance to the fluid path against N on logarithmic axes, for each d, with the control that stays flat."
+    return Figure("fig-error", alt, ("trajectories", "fluid"), panels, _ERROR_KEY, facts=facts)
+
+
+def starts(data: Datasets) -> Figure:
+    """The same from the other starts, one panel per start, one line per (d, λ)."""
+    ds = data["starts"]
+    names = [str(s) for s in ds["start"].values]
+    panels = [_error_panel(ds.sel(start=name), f"start: {name}") for name in names]
+    facts = {"starts": names, "replicates": ds.sizes["replicate"]}
+    alt = "Distance to the fluid path against N from starts other than the empty system."
+    return Figure("fig-starts", alt, ("starts",), panels, _ERROR_KEY, columns=min(2, len(panels)), facts=facts)
+
+
+_ERROR_KEY = (
+    el.Key("distance to the fluid path", WITH, "solid"),
+    el.Key("control: fluid path with d + 1 probes", WITHOUT, "solid"),
+    el.Key("slope −1/2", LIMIT, "dashed"),
+)
+
+
+def _error_panel(ds: xr.Dataset, title: str) -> Panel:
+    """Lines over N of all (d, λ) in `ds`, as one curve with gaps: many elements are slow to render."""
+    dims = (el.SERVERS, el.Dim("distance", label="distance to the fluid path"))
+    tips = [("d", "@d"), ("load λ", "@lam{0.000}"), ("N", "@N"), ("mean distance", "@distance{0.00000}")]
+    parts: list[Any] = []
+    for variable, color in (("sup_distance_control", WITHOUT), ("sup_distance", WITH)):
+        mean = ds[variable].mean("replicate").sortby("N").transpose("d", "λ", "N")
+        d, lam, sizes = (c.values.ravel() for c in xr.broadcast(mean["d"], mean["λ"], mean["N"]))
+        gaps = mean.pad(N=(0, 1), constant_values=np.nan)
+        parts.append(el.line(np.tile([*mean["N"].values, np.nan], d.size // mean.sizes["N"]), gaps.values.ravel(),
+                             dims, color, width=1.1, alpha=0.75))  # fmt: skip
+        parts.append(el.points(sizes, mean.values.ravel(), dims, color, size=4, tooltips=tips, columns={"d": d, "lam": lam}))
+    sizes = mean["N"].values.astype(float)
+    at_first = float(np.exp(np.log(ds["sup_distance"].sel(N=sizes[0])).mean()))
+    parts.append(el.line(sizes, at_first * np.sqrt(sizes[0] / sizes), dims, LIMIT, "dashed", 1.8))
+    return Panel(hv.Overlay(parts), title, {"logx": True, "logy": True})
+
+
+def idle(data: Datasets) -> Figure:
+    """Share of jobs that find an idle server against λ, one panel per d."""
+    dense = data["fixed_points"]
+    panels = [_idle_panel(data, int(d)) for d in dense["d"].values]
+    key = [
+        el.Key("with memory: fluid limit", WITH, "solid"),
+        el.Key("with memory: simulated", WITH, "dot"),
+        el.Key("jobs sent to observation 0 (limit)", el.SKY, "dotted"),
+        el.Key("without memory: 1 − λ^d", WITHOUT, "dashed"),
+        el.Key("without memory: simulated", WITHOUT, "ring"),
+        el.Key("threshold 1 − 1/d", el.GREY, "dashed"),
+    ]
+    facts = {"N": data["stationary"]["N"].max().item(), "d": [int(d) for d in dense["d"].values]}
+    alt = "Share of jobs that find an idle server against load for each d, with and without memory."
+    return Figure("fig-idle", alt, ("stationary", "fixed_points"), panels, key, facts=facts)
+
+
+def _idle_panel(data: Datasets, d: int) -> Panel:
+    dims = (el.LOAD, el.Dim("idle", label="share of jobs to idle servers"))
+    dense = data["fixed_points"].sel(d=d)
+    dense = dense.isel(λ=thin(dense.sizes["λ"]))
+    lam = dense["λ"].values
+    tips = [("fluid limit, load λ", "@lam{0.000}"), ("share", "@idle{0.0000}")]
+    parts = [
+        el.line(lam, 1 - lam**d, dims, WITHOUT, "dashed"),
+        el.line(lam, dense["dispatch_to_observation_zero"], dims, el.SKY, "dotted", 2),
+        el.line(lam, dense["dispatch_to_idle"], dims, WITH, width=2, tooltips=tips),
+    ]
+    for policy, color, look in ((MEMORYLESS, WITHOUT, "ring"), (MEMORY, WITH, "dot")):
+        parts += _simulated(data, policy, d, "dispatch_to_idle", dims, color, look)
+    parts.append(el.mark(closed_forms.optimality_threshold(d)))
+    return Panel(hv.Overlay(parts), f"d = {d}", {"xlim": (0, 1), "ylim": (0, 1.05)})
+
+
+def _simulated(
+    data: Datasets, policy: str, d: int, variable: str, dims: tuple[el.Dim, el.Dim], color: str, look: str
+) -> list[Any]:
+    """Points of a stationary estimate at the largest N over λ, with their intervals."""
+    ds = _at_d(_largest(data["stationary"], policy), d)
+    if ds is None:
+        return []
+    name = dims[1].name
+    tips = [
+        (f"simulated {policy}, N", f"{ds['N'].item()}"), ("load λ", "@lam{0.000}"),
+        ("value", f"@{name}{{0.00000}}"), ("95 % half-width", "@half_width{0.0e+0}"),
+    ]  # fmt: skip
+    at, value, half = ds["λ"], ds[variable], ds[f"{variable}_ci95"]
+    marks = el.points(at, value, dims, color, look, 6, tips, {"half_width": half})
+    return [el.intervals(at, value, half, dims, color), marks]
+
+
+def fixed_points(data: Datasets) -> Figure:
+    """Queue-length distribution of the fixed point against λ: stacked shares, one panel per d."""
+    ds = data["fixed_points"]
+    deepest = min(STACKED, int(ds["queue_length"].max()))
+    colors = ["#e9e6df", *el.ladder(range(deepest))]
+    panels = []
+    for d in ds["d"].values:
+        pmf = ds["queue_length_pmf"].sel(d=d).fillna(0).transpose("λ", "queue_length")
+        pmf = pmf.isel(λ=thin(pmf.sizes["λ"]))
+        edges = np.cumsum(np.hstack([np.zeros((pmf.sizes["λ"], 1)), pmf.values[:, :deepest]]), axis=1)
+        edges = np.hstack([edges, np.ones((len(edges), 1))])
+        dims = (el.LOAD, el.Dim("share", label="share of servers"))
+        parts: list[Any] = [
+            el.band(pmf["λ"], edges[:, i], edges[:, i + 1], dims, color, alpha=1) for i, color in enumerate(colors)
+        ]
+        for i in range(deepest):
+            tips = [("queue length", f"{i} or less"), ("load λ", "@lam{0.000}"), ("share of servers", "@share{0.0000}")]
+            parts.append(el.line(pmf["λ"], edges[:, i + 1], dims, "#ffffff", width=0.8, tooltips=tips))
+        parts.append(el.mark(closed_forms.optimality_threshold(int(d)), el.BLACK))
+        panels.append(Panel(hv.Overlay(parts), f"d = {d}", {"xlim": (0, 1), "ylim": (0, 1)}))
+    names = [f"{i}" for i in range(deepest)] + [f"{deepest} or more jobs"]
+    key = [el.Key(name, color, "area") for name, color in zip(names, colors, strict=True)]
+    key.append(el.Key("threshold 1 − 1/d", el.BLACK, "dashed"))
+    facts = {"loads": ds.sizes["λ"], "d": [int(d) for d in ds["d"].values]}
+    alt = "Stacked shares of servers by queue length at the fluid fixed point against load, for each d."
+    return Figure("fig-fixed-points", alt, ("fixed_points",), panels, key, facts=facts)
+
+
+def bound(data: Datasets) -> Figure:
+    """The bound as a staircase over load, with the level found without it and what simulations reach."""
+    ds = data["fixed_points"]
+    panels = [_bound_panel(data, int(d)) for d in ds["d"].values]
+    key = [
+        el.Key("bound Q(λ, d)", LIMIT, "solid"),
+        el.Key("largest level of the fixed point, found without the formula", el.SKY, "area"),
+        el.Key("simulated: largest level with mass", WITH, "dot"),
+        el.Key("simulated: longest queue ever seen", WITHOUT, "triangle"),
+    ]
+    facts = {
+        "cells": ds.sizes["d"] * ds.sizes["λ"],
+        "differ": int((ds["level"] != ds["bound"]).sum()),
+        "occupied": OCCUPIED,
+        "N": data["stationary"]["N"].max().item(),
+    }
+    alt = "The bound on queue lengths as a staircase over load for each d, with simulated maxima."
+    return Figure("fig-bound", alt, ("fixed_points", "stationary"), panels, key, facts=facts)
+
+
+def _bound_panel(data: Datasets, d: int) -> Panel:
+    dims = (el.Dim("slack", label="1 / (1 − λ)"), el.Dim("level", label="queue length"))
+    ds = data["fixed_points"].sel(d=d).sortby("λ")
+    x = 1 / (1 - ds["λ"].values)
+    tips = [("bound Q(λ, d)", "@level"), ("1/(1 − λ)", "@slack{0.00}")]
+    parts: list[Any] = []
+    for variable, color, width, hover in (("level", el.SKY, 7, ()), ("bound", LIMIT, 1.6, tips)):
+        y = ds[variable].values
+        keep = np.unique(np.concatenate([[0, len(y) - 1], np.flatnonzero(np.diff(y)) + 1]))
+        parts.append(el.line(x[keep], y[keep], dims, color, width=width, steps=True, tooltips=hover))
+    runs = _at_d(_largest(data["stationary"], MEMORY), d)
+    if runs is not None:
+        at = 1 / (1 - runs["λ"].values)
+        held = (runs["occupancy"].fillna(0) > OCCUPIED) * runs["queue_length"]
+        tips = [("largest level with mass", "@level"), ("1/(1 − λ)", "@slack{0.00}")]
+        parts.append(el.points(at, held.max("queue_length"), dims, WITH, size=7, tooltips=tips))
+        tips = [("longest queue seen", "@level"), ("1/(1 − λ)", "@slack{0.00}")]
+        parts.append(el.points(at, runs["max_queue"], dims, WITHOUT, "triangle", 7, tooltips=tips))
+    return Panel(hv.Overlay(parts), f"d = {d}", {"logx": True, "ylim": (0, None)})
+
+
+def memory(data: Datasets) -> Figure:
+    """Mean response time and queue-length tails, with and without memory."""
+    stationary = data["stationary"]
+    shown = sorted({int(d) for d in data["fixed_points"]["d"].values})
+    compared = sorted({min(shown), example_d(shown)})
+    lam = nearest(stationary["λ"], TAIL_LOAD)
+    panels = [_response_panel(data, d) for d in compared] + [_tail_panel(data, d, lam) for d in compared]
+    key = [
+        el.Key("with memory: fluid limit", WITH, "solid"),
+        el.Key("with memory: simulated", WITH, "dot"),
+        el.Key("without memory: fluid limit", WITHOUT, "dashed"),
+        el.Key("without memory: simulated", WITHOUT, "ring"),
+    ]
+    facts = {"d": compared, "load": lam, "bounds": {d: closed_forms.queue_bound(lam, d) for d in compared}}
+    facts |= {"N": stationary["N"].max().item(), "response": _response_facts(compared, lam)}
+    alt = "Mean response time against load, and queue-length tails, with and without memory."
+    return Figure("fig-memory", alt, ("stationary", "fixed_points"), panels, key, len(compared), facts)
+
+
+def _response_facts(shown: Sequence[int], lam: float) -> dict[int, tuple[float, float]]:
+    """Mean response time of the fluid limits at `lam`, with and without memory, for each d."""
+    limits = {}
+    for d in shown:
+        with_memory = closed_forms.fixed_point(lam, d)["mean_response_time"].item()
+        limits[d] = (with_memory, _memoryless_response(lam, d))
+    return limits
+
+
+def _memoryless_response(lam: float, d: int) -> float:
+    return float(tail_of(closed_forms.sq_queue_length_pmf(lam, d))[1:].sum() / lam)
+
+
+_LOG_TICKS = [(v, f"{v}") for v in (1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200)]
+
+
+def _response_panel(data: Datasets, d: int) -> Panel:
+    dims = (el.LOAD, el.Dim("response", label="mean response time"))
+    dense = data["fixed_points"].sel(d=d)
+    dense = dense.isel(λ=thin(dense.sizes["λ"]))
+    # Both lines end where the simulations do: beyond, M/M/1 would take the axis for itself.
+    dense = dense.sel(λ=slice(None, max(float(data["stationary"]["λ"].max()), 0.99)))
+    lam = dense["λ"].values
+    tips = [("fluid limit, load λ", "@lam{0.000}"), ("response time", "@response{0.000}")]
+    parts: list[Any] = [
+        el.line(lam, [_memoryless_response(v, d) for v in lam], dims, WITHOUT, "dashed", tooltips=tips),
+        el.line(lam, dense["mean_response_time"], dims, WITH, width=2, tooltips=tips),
+    ]
+    for policy, color, look in ((MEMORYLESS, WITHOUT, "ring"), (MEMORY, WITH, "dot")):
+        parts += _simulated(data, policy, d, "mean_response_time", dims, color, look)
+    return Panel(hv.Overlay(parts), f"mean response time, d = {d}", {"logy": True, "xlim": (0, 1), "yticks": _LOG_TICKS})
+
+
+def _tail_panel(data: Datasets, d: int, lam: float) -> Panel:
+    dims = (el.QUEUE, el.Dim("tail", label="share with at least i jobs"))
+    limits = (
+        (MEMORYLESS, closed_forms.sq_queue_length_pmf(lam, d), WITHOUT, "dashed", "ring"),
+        (MEMORY, closed_forms.fixed_point(lam, d)["queue_length_pmf"].values, WITH, "solid", "dot"),
+    )
+    parts: list[Any] = []
+    longest = 0
+    for policy, pmf, color, dash, look in limits:
+        tail = np.append(tail_of(pmf), 0.0)[: TAIL_LENGTH + 1]
+        i = np.arange(len(tail))
+        tips = [(f"fluid limit, {policy}: at least", "@i jobs"), ("share of servers", "@tail{0.0e+0}")]
+        drawn = np.minimum.accumulate(np.maximum(tail, TAIL_FLOOR / 10))
+        parts.append(el.line(i, drawn, dims, color, dash, 2, tooltips=tips))
+        runs = _at_d(_largest(data["stationary"], policy), d)
+        if runs is not None:
+            measured = tail_of(runs["occupancy"].sel(λ=lam))[: TAIL_LENGTH + 1]
+            seen = np.flatnonzero(measured > TAIL_FLOOR)
+            tips = [(f"simulated {policy}: at least", "@i jobs"), ("share of servers", "@tail{0.0e+0}")]
+            parts.append(el.points(seen, measured[seen], dims, color, look, 6, tooltips=tips))
+        longest = max(longest, int(np.sum(tail > TAIL_FLOOR)))
+    options = {"logy": True, "ylim": (TAIL_FLOOR, 2), "xlim": (-0.3, min(longest, TAIL_LENGTH) + 0.3)}
+    return Panel(hv.Overlay(parts), f"queue-length tail, d = {d}, λ = {lam:g}", options)
+
+
+def story(data: Datasets) -> Figure:
+    """The one picture for the README: idle share and queue-length tail with and without memory."""
+    d = example_d(data["fixed_points"]["d"].values)
+    lam = nearest(data["stationary"]["λ"], TAIL_LOAD)
+    left, right = _idle_panel(data, d), _tail_panel(data, d, lam)
+    threshold = closed_forms.optimality_threshold(d)
+    panels = [
+        Panel(left.content, f"Every job finds an idle server up to λ = {threshold:g}", left.options),
+        Panel(right.content, f"No queue longer than {closed_forms.queue_bound(lam, d)} at λ = {lam:g}", right.options),
+    ]
+    key = [
+        el.Key(f"{d} probes per job with memory (line: N → ∞, points: simulated)", WITH, "solid"),
+        el.Key(f"{d} probes without memory", WITHOUT, "dashed"),
+    ]
+    alt = f"Left: share of jobs that find an idle server against load for d = {d}. Right: tail of the queue lengths."
+    return Figure("main-figure", alt, ("stationary", "fixed_points"), panels, key, facts={"d": d, "load": lam})

@@ -1,0 +1,128 @@
+"""Panels to bokeh documents for the page and to SVG for print. Neither asks the network for anything."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import holoviews as hv
+import matplotlib
+import matplotlib.pyplot as plt
+from bokeh.embed import json_item
+from bokeh.resources import Resources
+from bokeh.themes import Theme
+from matplotlib.figure import Figure as MplFigure
+
+from dchoices.plots.elements import DASHES, Key
+from dchoices.plots.figures import Figure, Panel
+
+hv.extension("bokeh", "matplotlib", logo=False)
+
+SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+_INK, _SOFT, _GRID = "#222222", "#9a9a9a", "#ebebeb"
+_FONTS = {"title": "13px", "labels": "12px", "ticks": "11px"}
+PANEL_HEIGHT = 290  # px in the page
+PANEL_INCHES = (3.35, 2.35)  # in print, two to a row
+# Margins of a printed panel in inches (left, right, bottom, top): fixed, so that the axes of neighbours line up.
+_MARGINS = (0.56, 0.1, 0.46, 0.28)
+
+_THEME = Theme(
+    json={
+        "attrs": {
+            "Axis": {
+                "axis_line_color": _SOFT, "major_tick_line_color": _SOFT, "minor_tick_line_color": None,
+                "axis_label_text_font": SANS, "axis_label_text_font_style": "normal", "axis_label_text_color": _INK,
+                "major_label_text_font": SANS, "major_label_text_color": _INK, "axis_label_standoff": 6,
+            },
+            "Title": {"text_font": SANS, "text_font_style": "bold", "text_color": _INK},
+            "Grid": {"grid_line_color": _GRID},
+            "Plot": {"outline_line_color": None, "background_fill_color": None, "border_fill_color": None},
+            "Toolbar": {"logo": None, "autohide": True},
+        }
+    }
+)  # fmt: skip
+
+_RC: Mapping[str, Any] = {
+    "font.family": ["DejaVu Sans"], "font.size": 7.5, "axes.titlesize": 8, "axes.titleweight": "bold",
+    "axes.titlelocation": "left", "axes.labelsize": 7.5, "xtick.labelsize": 7, "ytick.labelsize": 7,
+    "axes.edgecolor": _SOFT, "axes.linewidth": 0.7, "xtick.color": _INK, "ytick.color": _INK, "text.color": _INK,
+    "axes.labelcolor": _INK, "xtick.major.width": 0.7, "ytick.major.width": 0.7, "xtick.minor.size": 0,
+    "ytick.minor.size": 0, "svg.hashsalt": "dchoices", "svg.fonttype": "path",
+}  # fmt: skip
+
+
+def script() -> str:
+    """Return bokeh's own script, to be inlined once. (Its ready-made tags would add one that is fetched.)"""
+    return "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
+
+
+def bokeh_item(panel: Panel, target: str) -> dict[str, Any]:
+    """Return the bokeh document of a panel as JSON, to be embedded in the element with id `target`."""
+    content = panel.content.opts(
+        title=panel.title, height=PANEL_HEIGHT, responsive=True, show_legend=False, show_grid=True, fontsize=_FONTS,
+        default_tools=["pan", "box_zoom", "wheel_zoom", "reset"], active_tools=[], backend="bokeh", **panel.options,
+    )  # fmt: skip
+    plot = hv.render(content, backend="bokeh")
+    # No gesture is taken from the reader until a tool is chosen: on a phone a swipe over a plot scrolls the page.
+    plot.toolbar.active_drag = plot.toolbar.active_scroll = None
+    item: dict[str, Any] = json_item(plot, target, theme=_THEME)
+    return item
+
+
+def svg(panel: Panel) -> bytes:
+    """Return a panel drawn by matplotlib, the same bytes for the same content."""
+    with matplotlib.rc_context(dict(_RC)):
+        figure = _drawn(panel)
+        return _saved(figure, {})
+
+
+def svg_row(figure: Figure, inches: tuple[float, float], metadata: Mapping[str, str]) -> bytes:
+    """Return the panels of a figure side by side in one SVG with a key above, as for a README."""
+    with matplotlib.rc_context({**_RC, "font.size": 9, "axes.titlesize": 9.5, "axes.labelsize": 9}):
+        layout = hv.Layout([_styled(panel) for panel in figure.panels]).cols(len(figure.panels))
+        drawn = hv.render(layout.opts(sublabel_format="", backend="matplotlib"), backend="matplotlib")
+        drawn.set_size_inches(*inches)
+        _tidy(drawn)
+        drawn.subplots_adjust(left=0.075, right=0.985, bottom=0.15, top=0.79, wspace=0.24)
+        drawn.legend(
+            handles=[_handle(key) for key in figure.key], loc="upper left", bbox_to_anchor=(0.066, 1.0),
+            ncols=len(figure.key), frameon=False, fontsize=9, handlelength=2.2, borderaxespad=0.3,
+        )  # fmt: skip
+        return _saved(drawn, metadata)
+
+
+def _handle(key: Key) -> plt.Line2D:
+    return plt.Line2D([], [], color=key.color, linestyle=DASHES[key.look][1], label=key.label, linewidth=1.8)
+
+
+def _styled(panel: Panel) -> hv.Overlay:
+    return panel.content.opts(
+        title=panel.title, show_legend=False, aspect=1, show_frame=True, backend="matplotlib", **panel.options
+    )
+
+
+def _drawn(panel: Panel) -> MplFigure:
+    figure = hv.render(_styled(panel), backend="matplotlib")
+    width, height = PANEL_INCHES
+    figure.set_size_inches(width, height)
+    _tidy(figure)
+    left, right, bottom, top = _MARGINS
+    figure.subplots_adjust(left=left / width, right=1 - right / width, bottom=bottom / height, top=1 - top / height)
+    return figure
+
+
+def _tidy(figure: MplFigure) -> None:
+    for axes in figure.axes:
+        axes.set_aspect("auto")
+        axes.set_box_aspect(None)
+        axes.set_axisbelow(True)
+        axes.grid(True, color=_GRID, linewidth=0.7)
+        axes.spines[["top", "right"]].set_visible(False)
+
+
+def _saved(figure: MplFigure, metadata: Mapping[str, str]) -> bytes:
+    stream = io.BytesIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None, **metadata})
+    plt.close(figure)
+    return stream.getvalue()

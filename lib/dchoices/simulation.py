@@ -1,0 +1,344 @@
+"""Simulation of the lumped chains: trajectories on a time grid and stationary estimates.
+
+Both are functions of their arguments and the seed alone. The stream of a replicate is keyed by what the replicate
+is, so it does not change with the order, the cores, or what else is in the list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.special import gammaincc
+from tqdm.auto import tqdm
+
+from dchoices import policies, starts, statistics, validation
+from dchoices.kernels import lumped, sfc64
+from dchoices.theory.closed_forms import queue_bound
+
+SPARE_LEVELS = 8  # levels above the start; the arrays double when a run needs more
+SAMPLE_STEP = 0.5  # mean service times between two samples of a stationary run; occupancies hardly move in less
+RESPONSE_TIMES = np.arange(0.0, 20.5, 0.5)  # default grid of the response-time tail, in mean service times
+
+
+def stream(seed: int, policy: str, N: int, d: int, lam: float, start: Any, replicate: int) -> np.random.SeedSequence:
+    """Return the seed of one replicate, keyed by all that identifies it."""
+    key = f"{seed}|{policy}|{N}|{d}|{lam.hex()}|{starts.label(start)}|{replicate}"
+    return np.random.SeedSequence(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
+
+
+class LumpedChain:
+    """The lumped chain of one replicate: counts, random streams and dispatch counters."""
+
+    def __init__(self, policy: str, N: int, d: int, lam: float, start: np.ndarray, seed: np.random.SeedSequence):
+        self.N, self.d, self.lam = N, d, lam
+        self.memory = policies.get(policy).memory
+        kernel_seed, clock_seed = seed.spawn(2)
+        self._rng = sfc64.initial_state(kernel_seed)
+        self._clock = np.random.Generator(np.random.PCG64(clock_seed))
+        counts = starts.counts(start, N)
+        levels = len(counts) + SPARE_LEVELS
+        self.by_queue = np.zeros(levels, dtype=np.int64)
+        self.by_queue[: len(counts)] = counts.sum(axis=1) if self.memory else counts
+        if self.memory:
+            self._count = np.zeros((levels, levels), dtype=np.int64)
+            self._count[: len(counts), : len(counts)] = counts
+            self._by_observation = self._count.sum(axis=0)
+        self.sent_by_queue = np.zeros(levels, dtype=np.int64)
+        # Without memory what is observed is the truth, so the two counters are one.
+        self.sent_by_observation = np.zeros(levels, dtype=np.int64) if self.memory else self.sent_by_queue
+
+    def advance(self, duration: float) -> int:
+        """Run for `duration` mean service times and return the number of uniformised events.
+
+        Uniformised at the constant rate N(1+λ), the number of events in an interval is Poisson.
+        """
+        events = left = int(self._clock.poisson(self.N * (1 + self.lam) * duration))
+        while left > 0:
+            left = self._run(left)
+            if (self._by_observation if self.memory else self.by_queue)[-1] > 0:
+                self._grow()
+        return events
+
+    def _run(self, events: int) -> int:
+        if self.memory:
+            return lumped.advance_memory(
+                self.d, self.lam, events, self._count, self.by_queue, self._by_observation, self._rng,
+                self.sent_by_queue, self.sent_by_observation,
+            )  # fmt: skip
+        return lumped.advance_memoryless(self.d, self.lam, events, self.by_queue, self._rng, self.sent_by_queue)
+
+    def _grow(self) -> None:
+        """Double the number of levels."""
+        extra = len(self.by_queue)
+        self.by_queue = np.pad(self.by_queue, (0, extra))
+        self.sent_by_queue = np.pad(self.sent_by_queue, (0, extra))
+        if self.memory:
+            self._count = np.pad(self._count, (0, extra))
+            self._by_observation = np.pad(self._by_observation, (0, extra))
+            self.sent_by_observation = np.pad(self.sent_by_observation, (0, extra))
+        else:
+            self.sent_by_observation = self.sent_by_queue
+
+    def reset_counters(self) -> None:
+        """Forget the jobs sent so far."""
+        self.sent_by_queue[:] = 0
+        self.sent_by_observation[:] = 0
+
+
+def _progress(expected: float, label: str) -> tqdm:
+    """Return a progress bar in events, quiet for short work."""
+    return tqdm(total=round(expected), desc=label, unit="event", unit_scale=True, mininterval=2, delay=2)
+
+
+def _stack(values: Sequence[np.ndarray]) -> np.ndarray:
+    """Stack arrays that differ at most in the length of their last axis, padding it with zeros."""
+    arrays = [np.asarray(value) for value in values]
+    if arrays[0].ndim == 0:
+        return np.stack(arrays)
+    longest = max(array.shape[-1] for array in arrays)
+    return np.stack([np.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, longest - a.shape[-1])]) for a in arrays])
+
+
+def _trim(*arrays: np.ndarray) -> list[np.ndarray]:
+    """Cut the common last axis after the last level that any of the arrays uses."""
+    used = max((np.flatnonzero(array.any(axis=tuple(range(array.ndim - 1)))).max(initial=0) for array in arrays))
+    return [array[..., : used + 1] for array in arrays]
+
+
+def _axes(policy: str, N: Any, d: Any, lam: Any) -> tuple[list[int], list[int], list[float]]:
+    policies.get(policy)
+    return (
+        validation.several("N", N, validation.servers),
+        validation.several("d", d, validation.probes),
+        validation.several("lam", lam, validation.load),
+    )
+
+
+def _coordinates(**values: Any) -> dict[str, tuple[str, Any]]:
+    return {name: (name, value) for name, value in values.items()}
+
+
+def _trajectory(chain: LumpedChain, steps: np.ndarray, progress: tqdm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Run one replicate and return, on (t, queue_length), its occupancy and the jobs sent by queue and observation."""
+    rows = []
+    for step in steps:
+        chain.reset_counters()
+        progress.update(chain.advance(step))
+        rows.append((chain.by_queue / chain.N, chain.sent_by_queue.copy(), chain.sent_by_observation.copy()))
+    occupancy, by_queue, by_observation = (_stack(column) for column in zip(*rows, strict=True))
+    return occupancy, by_queue, by_observation
+
+
+def simulate(
+    policy: str,
+    N: int | Sequence[int],
+    d: int | Sequence[int],
+    lam: float | Sequence[float],
+    t: Sequence[float] | np.ndarray,
+    replicates: int = 10,
+    seed: int = 0,
+    start: Any = "empty",
+) -> xr.Dataset:
+    """Simulate trajectories of the N-server system on a time grid.
+
+    Parameters
+    ----------
+    policy : str
+        One of `policies`.
+    N, d, lam : scalar or list
+        Servers, probes per job, load; the dataset is their product.
+    t : float64[T]
+        Times in mean service times, >= 0 and increasing.
+    replicates : int
+        Independent replicates.
+    seed : int
+        Seed >= 0; the stream of a replicate is keyed by all that identifies it.
+    start : {"empty", "fixed-point"} or array_like
+        Initial fractions X[i, j], rounded to counts.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``occupancy`` (replicate, N, d, λ, t, queue_length), and ``sent_by_queue`` and ``sent_by_observation`` of the
+        same dimensions: jobs sent since the time before, by the true queue and by the observation they found.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    sizes, ds, loads = _axes(policy, N, d, lam)
+    grid = validation.time_grid(t)
+    replicates = validation.integer("replicates", replicates, 1)
+    seed = validation.integer("seed", seed, 0)
+    steps = np.diff(grid, prepend=0.0)
+    expected = grid[-1] * replicates * sum(n * (1 + x) for n in sizes for x in loads) * len(ds)
+    runs = []
+    with _progress(expected, f"simulate {policy}") as progress:
+        for replicate, servers, probes, load in itertools.product(range(replicates), sizes, ds, loads):
+            key = stream(seed, policy, servers, probes, load, start, replicate)
+            fractions = starts.fractions(start, policies.get(policy), load, probes)
+            runs.append(_trajectory(LumpedChain(policy, servers, probes, load, fractions, key), steps, progress))
+    shape = (replicates, len(sizes), len(ds), len(loads), grid.size, -1)
+    occupancy, by_queue, by_observation = _trim(*(_stack(column).reshape(shape) for column in zip(*runs, strict=True)))
+    dims = ("replicate", "N", "d", "λ", "t", "queue_length")
+    return xr.Dataset(
+        {
+            "occupancy": (dims, occupancy),
+            "sent_by_queue": (dims, by_queue),
+            "sent_by_observation": (dims, by_observation),
+        },
+        coords=_coordinates(
+            replicate=np.arange(replicates), N=sizes, d=ds, λ=loads, t=grid, queue_length=np.arange(occupancy.shape[-1])
+        ),
+        attrs={"policy": policy, "seed": seed, "start": starts.label(start)},
+    )
+
+
+def _measure(chain: LumpedChain, samples: int, bound: int, response_time: np.ndarray, progress: tqdm) -> dict[str, Any]:
+    """Run one replicate over its measured window and return its time and job averages.
+
+    The mean response time is Σ (i+1)·(share of jobs that join i others), half as noisy as Little's E[queue]/λ.
+    """
+    chain.reset_counters()
+    highest = int(np.flatnonzero(chain.by_queue).max())
+    halves = np.zeros((2, len(chain.by_queue)))
+    for sample in range(samples):
+        progress.update(chain.advance(SAMPLE_STEP))
+        if len(chain.by_queue) > halves.shape[1]:
+            halves = _stack([halves, np.zeros((2, len(chain.by_queue)))])[0]
+        halves[2 * sample // samples] += chain.by_queue
+    halves /= halves.sum(axis=1, keepdims=True)
+    occupancy = halves.mean(axis=0)
+    share = chain.sent_by_queue / chain.sent_by_queue.sum()
+    level = np.arange(len(share))
+    return {
+        "occupancy": occupancy,
+        "dispatch_to_idle": share[0],
+        "dispatch_to_observation_zero": chain.sent_by_observation[0] / chain.sent_by_observation.sum(),
+        "mean_queue_length": occupancy @ level,
+        "mean_response_time": share @ (level + 1),
+        "response_time_tail": share @ gammaincc(level[:, None] + 1, response_time[None, :]),
+        "mass_above_bound": occupancy[bound + 1 :].sum(),
+        "max_queue": max(highest, int(np.flatnonzero(share).max()) + 1),
+        "halves": halves @ level,
+    }
+
+
+ESTIMATES = (
+    "occupancy",
+    "dispatch_to_idle",
+    "dispatch_to_observation_zero",
+    "mean_queue_length",
+    "mean_response_time",
+    "response_time_tail",
+    "mass_above_bound",
+)
+
+
+def _summarise(runs: list[dict[str, Any]], messages: float, warm_up: float) -> dict[str, Any]:
+    """Return means and 95 % half-widths over replicates, and the verdict on the warm-up."""
+    summary: dict[str, Any] = {}
+    for name in ESTIMATES:
+        samples = _stack([run[name] for run in runs])
+        summary[name] = samples.mean(axis=0)
+        summary[f"{name}_ci95"] = statistics.half_width(samples)
+    halves = np.array([run["halves"] for run in runs])
+    summary["warm_up_z"] = statistics.halves_statistic(halves[:, 0], halves[:, 1])
+    summary["warm_up_ok"] = np.int8(statistics.warm_up_is_long_enough(summary["warm_up_z"], len(runs)))
+    summary["warm_up"] = warm_up
+    summary["max_queue"] = max(run["max_queue"] for run in runs)
+    summary["messages_per_job"], summary["messages_per_job_ci95"] = messages, 0.0
+    return summary
+
+
+def stationary(
+    policy: str | Sequence[str],
+    N: int | Sequence[int],
+    d: int | Sequence[int],
+    lam: float | Sequence[float],
+    warm_up: float = 50.0,
+    horizon: float = 100.0,
+    replicates: int = 8,
+    seed: int = 0,
+    response_time: Sequence[float] | np.ndarray = RESPONSE_TIMES,
+) -> xr.Dataset:
+    """Estimate stationary quantities of the N-server system.
+
+    Every replicate starts at the fluid fixed point of its policy, runs `warm_up` unrecorded, then is sampled every
+    `SAMPLE_STEP` over `horizon`. Intervals are Student's over replicates. The warm-up is checked by comparing the
+    mean queue length in the two halves of the window.
+
+    Parameters
+    ----------
+    policy : str or list of str
+        Names from `policies`.
+    N, d, lam : scalar or list
+        Servers, probes per job, load; the dataset is the product of the lists.
+    warm_up, horizon : float
+        Mean service times; > 0 (the warm-up may be 0).
+    replicates : int
+        Independent replicates, >= 2.
+    seed : int
+        Seed >= 0.
+    response_time : float64[X]
+        Grid of the response-time tail, in mean service times.
+
+    Returns
+    -------
+    xarray.Dataset
+        On (policy, N, d, λ): time-averaged ``occupancy`` (queue_length), ``dispatch_to_idle``,
+        ``dispatch_to_observation_zero``, ``mean_queue_length``, ``mean_response_time``, ``response_time_tail``
+        (response_time; a job that joins i others waits an Erlang(i+1) time), ``mass_above_bound``,
+        ``messages_per_job``, each with its ``…_ci95`` half-width, ``max_queue`` and the checked warm-up
+        (``warm_up``, ``warm_up_z``, ``warm_up_ok``).
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    names = validation.several("policy", policy, lambda value, name: policies.get(value).name)
+    sizes, ds, loads = _axes(names[0], N, d, lam)
+    warm_up = validation.positive("warm_up", warm_up, zero=True)
+    samples = 2 * max(1, round(validation.positive("horizon", horizon) / SAMPLE_STEP / 2))  # two equal halves
+    replicates = validation.integer("replicates", replicates, 2)
+    seed = validation.integer("seed", seed, 0)
+    grid = validation.time_grid(response_time, "response_time")
+    expected = (warm_up + samples * SAMPLE_STEP) * replicates * len(names) * len(ds)
+    cells = []
+    with _progress(expected * sum(n * (1 + x) for n in sizes for x in loads), "stationary") as progress:
+        for name, servers, probes, load in itertools.product(names, sizes, ds, loads):
+            start = starts.fractions("fixed-point", policies.get(name), load, probes)
+            runs = []
+            for replicate in range(replicates):
+                key = stream(seed, name, servers, probes, load, "fixed-point", replicate)
+                chain = LumpedChain(name, servers, probes, load, start, key)
+                progress.update(chain.advance(warm_up))
+                runs.append(_measure(chain, samples, queue_bound(load, probes), grid, progress))
+            cells.append(_summarise(runs, policies.get(name).messages_per_job(probes), warm_up))
+    shape = (len(names), len(sizes), len(ds), len(loads))
+    stacked = {variable: _stack([cell[variable] for cell in cells]) for variable in cells[0]}
+    arrays = {variable: array.reshape(*shape, *array.shape[1:]) for variable, array in stacked.items()}
+    return _stationary_dataset(arrays, names, sizes, ds, loads, grid).assign_attrs(
+        seed=seed, replicates=replicates, horizon=samples * SAMPLE_STEP
+    )
+
+
+def _stationary_dataset(
+    arrays: dict[str, np.ndarray], names: list[str], sizes: list[int], ds: list[int], loads: list[float], grid: np.ndarray
+) -> xr.Dataset:
+    arrays["occupancy"], arrays["occupancy_ci95"] = _trim(arrays["occupancy"], arrays["occupancy_ci95"])
+    cell = ("policy", "N", "d", "λ")
+    last = {"occupancy": ("queue_length",), "response_time_tail": ("response_time",)}
+    return xr.Dataset(
+        {name: (cell + last.get(name.removesuffix("_ci95"), ()), array) for name, array in arrays.items()},
+        coords=_coordinates(
+            policy=names, N=sizes, d=ds, λ=loads, queue_length=np.arange(arrays["occupancy"].shape[-1]), response_time=grid
+        ),
+    )

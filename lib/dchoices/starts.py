@@ -1,0 +1,112 @@
+"""Initial states: matrices X[i, j], the fraction of servers with i jobs and observation j >= i."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from dchoices import validation
+from dchoices.policies import Policy
+
+SUM_TOLERANCE = 1e-9  # a start is refused when its fractions miss 1 by more; rounding in user code stays below
+
+
+def overloaded(m: int) -> np.ndarray:
+    """Return the start where every server has m jobs and is remembered so: X[m, m] = 1.
+
+    Raises
+    ------
+    ValueError
+        If m is no integer >= 0.
+    """
+    return _all_at(validation.integer("m", m, 0), m)
+
+
+def stale(m: int) -> np.ndarray:
+    """Return the start where every server is idle but remembered with m jobs: X[0, m] = 1.
+
+    Raises
+    ------
+    ValueError
+        If m is no integer >= 0.
+    """
+    return _all_at(0, validation.integer("m", m, 0))
+
+
+def _all_at(i: int, j: int) -> np.ndarray:
+    matrix = np.zeros((j + 1, j + 1))
+    matrix[i, j] = 1.0
+    return matrix
+
+
+def fractions(start: Any, policy: Policy, lam: float, d: int) -> np.ndarray:
+    """Return a start as fractions: X[i, j] for a policy with memory, p[i] for one without.
+
+    Parameters
+    ----------
+    start : str or array_like
+        "empty"; "fixed-point", the fluid fixed point of `policy` at (λ, d); "overloaded-m" or "stale-m" with an
+        integer m, as `overloaded` and `stale`; or a matrix X[i, j].
+
+    Raises
+    ------
+    ValueError
+        If it is no known name and no distribution over pairs i <= j.
+    """
+    if isinstance(start, str) and start == "fixed-point":
+        return policy.fixed_point(lam, d)
+    matrix = _named(start) if isinstance(start, str) else _checked(start)
+    return matrix if policy.memory else matrix.sum(axis=1)
+
+
+def _named(name: str) -> np.ndarray:
+    if name == "empty":
+        return overloaded(0)
+    if not (match := re.fullmatch(r"(overloaded|stale)-(\d{1,3})", name)):
+        raise ValueError(f"start = {name!r}: must be empty, fixed-point, overloaded-m, stale-m or a matrix")
+    return {"overloaded": overloaded, "stale": stale}[match[1]](int(match[2]))
+
+
+def _checked(start: Any) -> np.ndarray:
+    """Return a square matrix X[i, j] scaled to sum exactly to 1.
+
+    Raises
+    ------
+    ValueError
+        If it is no distribution over pairs i <= j.
+    """
+    try:
+        given = np.array(start, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("start: must be a name or a matrix X[i, j] of fractions") from None
+    if given.ndim != 2 or given.size == 0:
+        raise ValueError(f"start with shape {given.shape}: must be a matrix X[i, j] of fractions")
+    square = np.zeros((max(given.shape),) * 2)
+    square[: given.shape[0], : given.shape[1]] = given
+    if not np.isfinite(square).all() or (square < 0).any():
+        raise ValueError("start: every fraction must be finite and >= 0")
+    if np.tril(square, -1).any():
+        raise ValueError("start: X[i, j] must be 0 for i > j, an observation is never below the queue")
+    if abs(square.sum() - 1) > SUM_TOLERANCE:
+        raise ValueError(f"start: fractions sum to {square.sum()!r}, must sum to 1")
+    return square / square.sum()
+
+
+def counts(fractions: np.ndarray, N: int) -> np.ndarray:
+    """Round fractions to int64 counts that sum to N, by largest remainders (ties to the lower state)."""
+    exact = fractions * N
+    rounded = np.floor(exact).astype(np.int64)
+    missing = N - int(rounded.sum())
+    order = np.argsort((rounded - exact).ravel(), kind="stable")
+    rounded.ravel()[order[:missing]] += 1
+    return rounded
+
+
+def label(start: Any) -> str:
+    """Return a stable text for a start: its name, or the exact entries of its matrix. It keys the random stream."""
+    if isinstance(start, str):
+        return start
+    array = np.asarray(start, dtype=np.float64)
+    return ";".join(f"{i},{j}:{array[i, j].hex()}" for i, j in np.argwhere(array))

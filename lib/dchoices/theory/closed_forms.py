@@ -1,0 +1,213 @@
+"""Closed forms of the fluid model: threshold, bound and fixed points (model of arXiv:1802.06566)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.optimize import brentq
+
+from dchoices import validation
+
+# λ is a double: the switch of the bound nearest to it, or a rounded expression for that switch such as 1 - 1/d,
+# lies within this many units in the last place, and counts as the switch itself.
+SWITCH_ULPS = 2
+# Mass of the memoryless fixed point left beyond the last stored level.
+TAIL_MASS = 1e-16
+
+
+def optimality_threshold(d: int) -> float:
+    """Return 1 - 1/d, the load below which every job finds an idle server as N grows (arXiv:1802.06566, Th. 2).
+
+    Raises
+    ------
+    ValueError
+        If d is no integer >= 1.
+    """
+    return 1 - 1 / validation.probes(d)
+
+
+def queue_bound(lam: float, d: int) -> int:
+    """Return Q(λ, d) = ⌈-log(1-λ) / log(λd+1)⌉, the largest queue length with mass at the fluid fixed point.
+
+    Decided in rational arithmetic as the least Q with (1-λ)(1+λd)^Q >= 1, so no rounding of logarithms matters. A
+    load within `SWITCH_ULPS` of a switch (an integer argument) counts as at the switch, where the bound is the
+    lower integer: ``queue_bound(1 - 1/3, 3)`` is 1 though the double 1 - 1/3 exceeds 2/3.
+
+    Parameters
+    ----------
+    lam : float
+        Load λ in (0, 1).
+    d : int
+        Probes per job, >= 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    lam, d = validation.load(lam), validation.probes(d)
+    # Near a switch the product falls as λ grows, so the most favourable λ within the ulps is the lowest.
+    low = Fraction(lam) - SWITCH_ULPS * Fraction(math.ulp(lam))
+    level = max(1, math.floor(-math.log1p(-lam) / math.log1p(lam * d)) - 1)
+    product = (1 - low) * (1 + low * d) ** level
+    while product < 1:
+        level += 1
+        product *= 1 + low * d
+    return level
+
+
+def _level_state(u: float, k: int, delta: float) -> np.ndarray:
+    """Solve the steady state with observations k and k+1 for θ/(1+θ) = u (derived from the model).
+
+    a_i (observation k) is kept as (1-u)·â_i, which stays finite as θ -> ∞, where all servers have observation k+1.
+    """
+    scaled = np.ones(k + 1)
+    for i in range(k - 1, -1, -1):
+        scaled[i] = scaled[i + 1] * (1 - u) / (((i >= 1) + delta) * (1 - u) + u)
+    upper = np.empty(k + 2)
+    upper[k + 1] = u * scaled[k]
+    for i in range(k, -1, -1):
+        upper[i] = (upper[i + 1] + (u * scaled[i - 1] if i else 0.0)) / ((i >= 1) + delta)
+    state = np.zeros((k + 2, k + 2))
+    state[: k + 1, k] = (1 - u) * scaled
+    state[:, k + 1] = upper
+    return state / state.sum()
+
+
+def _idle(u: float, k: int, delta: float) -> float:
+    return float(_level_state(u, k, delta)[0].sum())
+
+
+def fixed_point_state(lam: float, d: int) -> np.ndarray:
+    """Return the fluid fixed point x[i, j] of SQ(d) with memory as float64[Q+1, Q+1].
+
+    Below the threshold it is explicit; else p_0 = 1-λ has one root over the levels k = 0, 1, … and θ in [0, ∞],
+    found level by level without the formula of `queue_bound`, so that the bound can be checked against it.
+    """
+    if (1 - lam) * d > 1 + SWITCH_ULPS * d * math.ulp(lam):
+        return np.array([[1 - lam - 1 / d, 1 / d], [0.0, lam]])
+    delta, k = lam * d, 0
+    # The tolerance is the rounding of p_0 itself: at a switch the root is θ = ∞, reached to a few units in the last place.
+    slack = 1 + 4 * SWITCH_ULPS * math.ulp(1.0) * (1 + d + lam / (1 - lam))
+    while _idle(1.0, k, delta) > (1 - lam) * slack:
+        k += 1
+    if _idle(1.0, k, delta) >= (1 - lam) * (2 - slack):
+        return _level_state(1.0, k, delta)
+    u = brentq(lambda u: _idle(u, k, delta) / (1 - lam) - 1, 0.0, 1.0, xtol=1e-16, rtol=4 * math.ulp(1.0))
+    return _level_state(u, k, delta)
+
+
+def sq_queue_length_pmf(lam: float, d: int) -> np.ndarray:
+    """Return the memoryless SQ(d) fixed point p_i = s_i - s_{i+1}, s_i = λ^((d^i-1)/(d-1)) (λ^i for d = 1).
+
+    Levels are kept until s_i < `TAIL_MASS`; the rest is added to the last one. (Mitzenmacher; Vvedenskaya et al.)
+    """
+    tail = [1.0]
+    exponent = 1.0
+    while (mass := lam**exponent) >= TAIL_MASS:
+        tail.append(mass)
+        exponent = d * exponent + 1
+    return -np.diff([*tail, 0.0])
+
+
+def fixed_point(lam: float, d: int) -> xr.Dataset:
+    """Return the fluid fixed point of SQ(d) with memory.
+
+    Parameters
+    ----------
+    lam : float
+        Load λ in (0, 1).
+    d : int
+        Probes per job, >= 1.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``state`` (i, j), ``queue_length_pmf`` (i), ``mean_response_time`` (by Little, mean service times),
+        ``dispatch`` (j), the fraction of jobs sent to observation j, R_j = d Σ_{i<=j} p_i below the lowest
+        observation k and 1 - S_k at k, and ``dispatch_to_idle``, the fraction p_1/λ that finds an idle server.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    lam, d = validation.load(lam), validation.probes(d)
+    state = fixed_point_state(lam, d)
+    pmf = state.sum(axis=1)
+    levels = np.arange(len(state))
+    k = len(state) - 2  # the lowest observation in use, Q - 1
+    dispatch = np.zeros(len(state))
+    dispatch[:k] = d * np.cumsum(pmf)[:k]
+    dispatch[k] = 1 - dispatch.sum()
+    return xr.Dataset(
+        {
+            "state": (("i", "j"), state, {"units": "1", "description": "fraction of servers with i jobs, observation j"}),
+            "queue_length_pmf": ("i", pmf, {"units": "1", "description": "fraction of servers with i jobs"}),
+            "mean_response_time": (
+                (),
+                float(levels @ pmf) / lam,
+                {"units": "mean service time", "description": "mean response time, by Little's law"},
+            ),
+            "dispatch": ("j", dispatch, {"units": "1", "description": "fraction of jobs sent to observation j"}),
+            "dispatch_to_idle": (
+                (),
+                float(pmf[1]) / lam,
+                {"units": "1", "description": "fraction of jobs that find an idle server, p_1/λ"},
+            ),
+        },
+        coords={
+            "i": ("i", levels, {"units": "jobs", "description": "queue length"}),
+            "j": ("j", levels, {"units": "jobs", "description": "observation"}),
+        },
+        attrs={"lam": lam, "d": d, "policy": "sq-memory"},
+    )
+
+
+def fixed_point_grid(lam: Sequence[float] | np.ndarray, d: Sequence[int]) -> xr.Dataset:
+    """Return the fluid fixed points of SQ(d) with memory on the product of loads and probes.
+
+    Parameters
+    ----------
+    lam : float64[Λ]
+        Loads in (0, 1).
+    d : int[D]
+        Probes per job, >= 1.
+
+    Returns
+    -------
+    xarray.Dataset
+        On (d, λ): ``queue_length_pmf`` (queue_length), ``mean_response_time``, ``dispatch_to_idle``,
+        ``dispatch_to_observation_zero``, ``level``, the largest queue length with mass, found without the formula,
+        and ``bound``, the formula Q(λ, d).
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    points = [[fixed_point(x, probes) for x in lam] for probes in d]
+    levels = max(point.sizes["i"] for row in points for point in row)
+
+    def collect(value: Callable[[xr.Dataset], Any]) -> np.ndarray:
+        return np.array([[value(point) for point in row] for row in points])
+
+    return xr.Dataset(
+        {
+            "queue_length_pmf": (
+                ("d", "λ", "queue_length"),
+                collect(lambda point: np.pad(point.queue_length_pmf.values, (0, levels - point.sizes["i"]))),
+            ),
+            "mean_response_time": (("d", "λ"), collect(lambda point: point.mean_response_time.item())),
+            "dispatch_to_idle": (("d", "λ"), collect(lambda point: point.dispatch_to_idle.item())),
+            "dispatch_to_observation_zero": (("d", "λ"), collect(lambda point: point.dispatch.values[0])),
+            "level": (("d", "λ"), collect(lambda point: int(np.flatnonzero(point.queue_length_pmf.values).max()))),
+            "bound": (("d", "λ"), np.array([[queue_bound(x, probes) for x in lam] for probes in d])),
+        },
+        coords={"d": list(d), "λ": np.asarray(lam), "queue_length": np.arange(levels)},
+    )

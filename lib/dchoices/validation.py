@@ -1,0 +1,130 @@
+"""Checks of arguments: one clear line that names the argument, the value and what is allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+
+Number = TypeVar("Number", int, float)
+
+MAX_SERVERS = 10**10  # event counts N(1+λ)Δt stay far below 2**63, and ranks far below 2**53
+
+
+def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """Return `value` as an int in [low, high].
+
+    Raises
+    ------
+    ValueError
+        If it is no integer (booleans and strings are none) or out of range.
+    """
+    allowed = f"an integer >= {low}" if high is None else f"an integer in [{low}, {high}]"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise ValueError(f"{name} = {value!r}: must be {allowed}")
+    if value < low or (high is not None and value > high):
+        raise ValueError(f"{name} = {value}: must be {allowed}")
+    return int(value)
+
+
+def positive(name: str, value: Any, zero: bool = False) -> float:
+    """Return `value` as a finite float > 0 (>= 0 with `zero`).
+
+    Raises
+    ------
+    ValueError
+        If it is no such number.
+    """
+    allowed = "a finite number " + (">= 0" if zero else "> 0")
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"{name} = {value!r}: must be {allowed}")
+    if value < 0 or (value == 0 and not zero):
+        raise ValueError(f"{name} = {value}: must be {allowed}")
+    return float(value)
+
+
+def load(value: Any, name: str = "lam") -> float:
+    """Return the load λ as a float in (0, 1).
+
+    Raises
+    ------
+    ValueError
+        If it is no number in the open interval (0, 1).
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not 0 < value < 1:
+        raise ValueError(f"{name} = {value!r}: must be a number greater than 0 and less than 1")
+    return float(value)
+
+
+def probes(value: Any, name: str = "d") -> int:
+    """Return the number of probes d, an integer >= 1.
+
+    Raises
+    ------
+    ValueError
+        If it is no integer >= 1.
+    """
+    return integer(name, value, 1)
+
+
+def servers(value: Any, name: str = "N") -> int:
+    """Return the number of servers N, an integer in [1, 10^10].
+
+    Raises
+    ------
+    ValueError
+        If it is no such integer.
+    """
+    return integer(name, value, 1, MAX_SERVERS)
+
+
+def several(name: str, values: Any, check: Callable[..., Number]) -> list[Number]:
+    """Return a scalar or list as a non-empty list of distinct, checked values.
+
+    Raises
+    ------
+    ValueError
+        If the list is empty, holds a value twice, or holds a value that `check` refuses.
+    """
+    items = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    if not items:
+        raise ValueError(f"{name} = []: must hold at least one value")
+    checked = [check(item, name) for item in items]
+    if len(set(checked)) < len(checked):
+        raise ValueError(f"{name} = {checked}: must not hold a value twice")
+    return checked
+
+
+def time_grid(value: Any, name: str = "t") -> np.ndarray:
+    """Return the time grid as float64[T]: finite, >= 0, strictly increasing, not empty.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    try:
+        grid = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} = {value!r}: must be numbers") from None
+    if grid.ndim != 1 or grid.size == 0:
+        raise ValueError(f"{name} with shape {grid.shape}: must be a list of at least one time")
+    if not np.isfinite(grid).all() or grid[0] < 0 or (np.diff(grid) <= 0).any():
+        raise ValueError(f"{name}: times must be finite, >= 0 and strictly increasing")
+    return grid
+
+
+def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
+    """Return `value` if it is one of `allowed`.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if value not in (options := list(allowed)):
+        raise ValueError(f"{name} = {value!r}: must be one of {', '.join(options)}")
+    return str(value)

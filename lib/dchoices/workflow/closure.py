@@ -1,0 +1,212 @@
+"""Import closures: the files of lib/dchoices that a notebook or a module runs, found by reading, not by running.
+
+Snakemake does not follow imports. The closure is what a rule names as its inputs, so that an edited kernel reruns
+what uses it and an edited plot reruns no simulation.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+PACKAGE = "dchoices"
+LIB = Path("lib")  # commands of the workflow run in the project's root, and paths stay relative
+MAGIC = re.compile(r"^\s*(?:[\w, ]+=\s*)?[%!].*$|^.*\?\s*$")
+
+
+class ClosureError(ValueError):
+    """A notebook or module that cannot be found or read."""
+
+
+def closure(target: str | Path, lib: Path = LIB) -> list[Path]:
+    """Return the files of the package that a notebook or module imports, directly or not.
+
+    Parameters
+    ----------
+    target : str or Path
+        A notebook ("notebooks/fluid.ipynb"), which is not in the result itself, or a module as `python -m` takes it
+        ("dchoices.claims"), which is.
+    lib : Path
+        The folder that holds the package.
+
+    Returns
+    -------
+    list of Path
+        Sorted, as paths under `lib`.
+
+    Raises
+    ------
+    ClosureError
+        If the target does not exist, or a file on the way is no Python.
+    """
+    if str(target).endswith(".ipynb"):
+        waiting = _imports(_parse(Path(target)), "", lib)
+    else:
+        waiting = set(_with_parents(str(target)))
+        if _file(f"{target}.__main__", lib):
+            waiting.add(f"{target}.__main__")
+    files: dict[str, Path] = {}
+    while waiting:
+        module = waiting.pop()
+        path = _file(module, lib)
+        if path is None:
+            raise ClosureError(f"{module}: no such module in {lib}, named by {target} or what it imports")
+        files[module] = path
+        waiting |= _imports(_parse(path), module, lib) - files.keys()
+    return sorted(files.values())
+
+
+def code_hash(files: Iterable[Path]) -> str:
+    """Return a SHA-256 over the names and contents of files.
+
+    Of a notebook only the sources and tags of its cells count: saving it with other outputs changes nothing.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(map(Path, files)):
+        content = _notebook_source(path) if path.suffix == ".ipynb" else path.read_bytes()
+        for part in (path.as_posix().encode(), content):
+            digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
+
+
+def _notebook_source(path: Path) -> bytes:
+    return json.dumps(list(_cells(path)), ensure_ascii=False).encode()
+
+
+def _cells(path: Path) -> Iterator[tuple[str, str, list[str]]]:
+    try:
+        notebook: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        for cell in notebook["cells"]:
+            yield cell["cell_type"], "".join(cell["source"]), cell["metadata"].get("tags", [])
+    except OSError as error:
+        raise ClosureError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise ClosureError(f"{path}: is no notebook of format 4") from None
+
+
+def _parse(path: Path) -> list[ast.stmt]:
+    """Return the statements of a module, or of the code cells of a notebook."""
+    if path.suffix != ".ipynb":
+        return _parsed(path.read_text("utf-8"), str(path))
+    code = (source for kind, source, _ in _cells(path) if kind == "code")
+    return [statement for k, source in enumerate(code, 1) for statement in _parse_cell(source, f"{path}, cell {k}")]
+
+
+def _parse_cell(source: str, name: str) -> list[ast.stmt]:
+    try:
+        return _parsed(source, name)
+    except ClosureError:
+        if source.lstrip().startswith("%%") and not re.match(r"\s*%%(time|timeit|capture|prun)\b", source):
+            return []  # a cell in another language
+        # Keep the indentation: a magic may be all that a block holds.
+        plain = (re.sub(r"\S.*", "pass", line) if MAGIC.match(line) else line for line in source.splitlines())
+        return _parsed("\n".join(plain), name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(source: str, name: str) -> list[ast.stmt]:
+    try:
+        return ast.parse(source).body
+    except SyntaxError as error:
+        raise ClosureError(f"{name}: line {error.lineno}: {error.msg}") from None
+
+
+def _file(module: str, lib: Path) -> Path | None:
+    """Return the file of a module of the package, None if there is none."""
+    base = lib.joinpath(*module.split("."))
+    for path in (base / "__init__.py", base.with_name(base.name + ".py")):
+        if path.is_file():
+            return path
+    return None
+
+
+def _with_parents(module: str) -> list[str]:
+    """Return a module and the packages that importing it runs first."""
+    parts = module.split(".")
+    return [".".join(parts[:k]) for k in range(1, len(parts) + 1)]
+
+
+def _imports(statements: list[ast.stmt], module: str, lib: Path) -> set[str]:
+    """Return the modules of the package that code names; `module` is where the code stands ("" for a notebook)."""
+    names: set[str] = set()
+    aliases: dict[str, str] = {}
+    nodes = list(_walk(statements))
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for item in node.names:
+                names.add(item.name)
+                top = item.name.split(".")[0]
+                aliases[item.asname or top] = item.name if item.asname else top
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, module, lib)
+            for item in node.names:
+                names.add(f"{base}.{item.name}")
+                aliases[item.asname or item.name] = f"{base}.{item.name}"
+    for node in nodes:
+        chain = _chain(node)
+        if chain and chain[0] in aliases:
+            names.add(".".join([aliases[chain[0]], *chain[1:]]))
+    own = {name for name in names if name.split(".")[0] == PACKAGE}
+    return {part for name in own for resolved in _resolve(name, lib) for part in _with_parents(resolved)}
+
+
+def _walk(statements: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Yield all nodes, but not what only a type checker runs."""
+    waiting: list[ast.AST] = list(statements)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            waiting.extend(node.orelse)
+        else:
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _absolute(node: ast.ImportFrom, module: str, lib: Path) -> str:
+    """Return the absolute name of what `from ... import` names."""
+    if not node.level:
+        return node.module or ""
+    path = _file(module, lib)
+    inside = module.split(".") if path and path.name == "__init__.py" else module.split(".")[:-1]
+    base = inside[: len(inside) - node.level + 1]
+    return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def _chain(node: ast.AST) -> list[str]:
+    """Return `a.b.c` as its names, an empty list for anything else."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.insert(0, node.attr)
+        node = node.value
+    return [node.id, *names] if isinstance(node, ast.Name) and names else []
+
+
+def _resolve(name: str, lib: Path) -> list[str]:
+    """Return the modules that a dotted name loads: the longest module in it, or where the package exports it from."""
+    parts = name.split(".")
+    exports = _exports(lib)
+    if len(parts) > 1 and _file(f"{PACKAGE}.{parts[1]}", lib) is None:
+        if parts[1] == "*":
+            return [PACKAGE, *exports.values()]
+        return [exports.get(parts[1], PACKAGE)]
+    longest = max(k for k in range(1, len(parts) + 1) if _file(".".join(parts[:k]), lib))
+    return [".".join(parts[:longest])]
+
+
+def _exports(lib: Path) -> dict[str, str]:
+    """Return the lazily loaded names of the package: name -> module."""
+    root = _file(PACKAGE, lib)
+    if root is None:
+        raise ClosureError(f"{lib}: holds no package {PACKAGE}")
+    for statement in _parse(root):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == "_EXPORTS" for target in targets):
+            value: dict[str, str] = ast.literal_eval(statement.value)  # type: ignore[attr-defined]
+            return {name: f"{PACKAGE}.{module}" for name, module in value.items()}
+    return {}

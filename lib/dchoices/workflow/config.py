@@ -1,0 +1,358 @@
+"""The configuration of a study: read, checked against config/schema.json, turned into the list of jobs.
+
+``python -m dchoices.workflow.config config/paper.yaml`` prints the plan, or the one line that says what is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import functools
+import itertools
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+SCHEMA = Path(__file__).resolve().parents[3] / "config" / "schema.json"
+NOT_PARAMETERS = ("split", "events")  # keys of a study that its notebook does not get
+FLUID_GRID = ("d", "lam", "t_end", "t_step")  # what fluid.nc and trajectories.nc share
+STEP_TOLERANCE = 1e-9  # t_end / t_step may miss a whole number by rounding, not by more
+SHOWN = 60  # characters of a value that an error message shows
+
+
+class ConfigError(ValueError):
+    """A configuration that must not run; the message is one line: file, field, value, what is allowed."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one notebook.
+
+    Attributes
+    ----------
+    study : str
+        The notebook, without its ending.
+    part : str
+        Which share of the study it is: "d=2", or "all".
+    parameters : dict
+        What the notebook gets, except for `output`.
+    events : float
+        Estimated number of simulated events.
+    """
+
+    study: str
+    part: str
+    parameters: dict[str, Any]
+    events: float
+
+    @property
+    def name(self) -> str:
+        """The study and the part, as in the paths of the job's files."""
+        return f"{self.study}/{self.part}"
+
+    def as_yaml(self) -> str:
+        """Return the text of the job's parameter file."""
+        return yaml.safe_dump(self.parameters, sort_keys=False, allow_unicode=True, default_flow_style=None)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a profile asks for."""
+
+    profile: str
+    budgets: dict[str, float]
+    jobs: dict[str, Job]
+
+    @property
+    def studies(self) -> list[str]:
+        """Names of the studies, in the order of the configuration."""
+        return list(dict.fromkeys(job.study for job in self.jobs.values()))
+
+    def parts(self, study: str) -> list[str]:
+        """Return the parts into which a study is split."""
+        return [job.part for job in self.jobs.values() if job.study == study]
+
+    def events(self, study: str) -> float:
+        """Return the estimated number of simulated events of a study."""
+        return sum(job.events for job in self.jobs.values() if job.study == study)
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """A safe loader that refuses a key given twice (YAML keeps the last one without a word)."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = key_node.value
+            if key in seen and key_node.tag != "tag:yaml.org,2002:merge":
+                raise ConfigError(f"line {key_node.start_mark.line + 1}: {key}: key is given twice, must be given once")
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read(path: str | Path) -> Any:
+    """Return the content of a YAML file.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, is no YAML, or gives a key twice.
+    """
+    try:
+        return yaml.load(Path(path).read_text("utf-8"), _UniqueKeyLoader)  # noqa: S506 - a SafeLoader
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: must be text in UTF-8") from None
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: is no valid YAML: {' '.join(str(error).split())}") from None
+
+
+def make_plan(config: Any, source: str = "config") -> Plan:
+    """Check a configuration and return its jobs.
+
+    Parameters
+    ----------
+    config : dict
+        As read from the YAML file.
+    source : str
+        What error messages name: the file.
+
+    Raises
+    ------
+    ConfigError
+        If anything is wrong, with the first thing that is.
+    """
+    try:
+        checked = _check(config)
+        jobs = {job.name: job for job in _jobs(checked)}
+        studies = checked["studies"]
+        budgets = {name: float(study["events"]) for name, study in studies.items() if "events" in study}
+        plan = Plan(checked["profile"], budgets, jobs)
+        _check_budgets(plan)
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from None
+    return plan
+
+
+def _check(config: Any) -> dict[str, Any]:
+    """Return the configuration with whole floats as integers where the schema wants integers."""
+    _refuse_infinite(config, [])
+    errors = list(_validator().iter_errors(config))
+    if errors:
+        # A misspelt key is also a missing key: the misspelling explains more.
+        first = min(errors, key=lambda error: (error.validator != "additionalProperties", _sort_key(error.path)))
+        raise ConfigError(_explain(first))
+    checked: dict[str, Any] = _whole_numbers(config, _schema())
+    for name, study in checked["studies"].items():
+        _check_time_grid(f"studies.{name}", study)
+    trajectories, fluid = checked["studies"]["trajectories"], checked["studies"]["fluid"]
+    for key in FLUID_GRID:
+        if fluid[key] != trajectories[key]:
+            raise ConfigError(
+                f"studies.fluid.{key} = {_show(fluid[key])}: must be that of studies.trajectories, "
+                f"{_show(trajectories[key])}"
+            )
+    return checked
+
+
+def _validator() -> Any:
+    # jsonschema's URI checks compile a grammar when imported: two seconds of every `make`, for a format no
+    # configuration uses. A module that is None counts as not installed, which jsonschema allows for.
+    blocked = "rfc3987_syntax"
+    free = blocked not in sys.modules
+    if free:
+        sys.modules[blocked] = None  # type: ignore[assignment]
+    try:
+        import jsonschema
+    finally:
+        if free:
+            del sys.modules[blocked]
+    return jsonschema.Draft202012Validator(_schema())
+
+
+@functools.cache
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(SCHEMA.read_text("utf-8"))
+    return schema
+
+
+def _resolve(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follow a reference to the schema's definitions."""
+    if "$ref" not in schema:
+        return schema
+    definition: dict[str, Any] = _schema()["$defs"][schema["$ref"].rpartition("/")[2]]
+    return definition
+
+
+def _refuse_infinite(value: Any, path: list[str | int]) -> None:
+    """Raise on .inf and .nan, which pass every comparison of a schema or make the plan endless."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{_field(path)} = {value}: must be a finite number")
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, Mapping):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, item in items:
+        _refuse_infinite(item, [*path, key])
+
+
+def _whole_numbers(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a copy where a whole float that the schema wants as an integer (1.0e+5 servers) is an int."""
+    schema = _resolve(schema)
+    if isinstance(value, Mapping):
+        return {key: _whole_numbers(item, schema["properties"][key]) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(item, schema["items"]) for item in value]
+    return int(value) if schema.get("type") == "integer" else value
+
+
+def _check_time_grid(field: str, study: Mapping[str, Any]) -> None:
+    if "t_step" not in study:
+        return
+    steps = study["t_end"] / study["t_step"]
+    if round(steps) < 1 or abs(steps - round(steps)) > STEP_TOLERANCE * steps:
+        raise ConfigError(
+            f"{field}.t_step = {study['t_step']}: must divide t_end = {study['t_end']} into a whole number of steps"
+        )
+
+
+def _jobs(config: Mapping[str, Any]) -> Iterator[Job]:
+    for name, study in config["studies"].items():
+        axes = study.get("split", [])
+        for values in itertools.product(*(study[axis] for axis in axes)):
+            cut = {axis: [value] for axis, value in zip(axes, values, strict=True)}
+            parameters = {key: value for key, value in study.items() if key not in NOT_PARAMETERS}
+            parameters |= cut | {"seed": config["seed"]}
+            # repr of a float is the shortest text that reads back as the same float, so names stay unique.
+            part = ",".join(f"{axis}={value}" for axis, value in zip(axes, values, strict=True)) or "all"
+            yield Job(name, part, parameters, estimated_events(parameters))
+
+
+def estimated_events(parameters: Mapping[str, Any]) -> float:
+    """Return the expected number of uniformised events, at rate N(1+λ), that a notebook simulates."""
+    if "N" not in parameters:
+        return 0.0
+    duration = parameters["t_end"] if "t_end" in parameters else parameters["warm_up"] + parameters["horizon"]
+    rates = sum(parameters["N"]) * sum(1 + lam for lam in parameters["lam"])
+    repeats = parameters["replicates"] * math.prod(len(parameters.get(k, [0])) for k in ("d", "starts", "policies"))
+    return float(rates * duration * repeats)
+
+
+def _check_budgets(plan: Plan) -> None:
+    for study, budget in plan.budgets.items():
+        estimate = plan.events(study)
+        if estimate > budget:
+            raise ConfigError(
+                f"studies.{study}.events = {budget:.3g}: must be at least the estimated {estimate:.3g} events; "
+                "raise the budget, or ask for fewer or smaller runs"
+            )
+
+
+# --- error messages ---------------------------------------------------------------------------------------------
+
+
+def _explain(error: Any) -> str:
+    """Return one line for an error of jsonschema: field = value: what is allowed."""
+    field, value, rule = _field(error.absolute_path), error.instance, error.validator
+    if rule == "additionalProperties":
+        return _explain_unknown_key(error)
+    if rule == "required":
+        missing = next(key for key in error.validator_value if key not in value)
+        return f"{_join(field, missing)}: is missing, must be {_allowed(error.schema['properties'][missing])}"
+    if rule == "uniqueItems":
+        twice = next(item for k, item in enumerate(value) if item in value[:k])
+        return f"{field} = {_show(value)}: must not hold {_show(twice)} twice"
+    text = f"{field} = {_show(value)}: must be {_allowed(error.schema)}"
+    if rule == "enum" and isinstance(value, str):
+        text += _nearest(value, error.validator_value)
+    if rule == "type" and isinstance(value, str) and error.validator_value in ("number", "integer"):
+        text += _number_hint(value)
+    return text
+
+
+def _explain_unknown_key(error: Any) -> str:
+    known = list(error.schema["properties"])
+    key = next(key for key in error.instance if key not in known)
+    field = _join(_field(error.absolute_path), str(key))
+    return f"{field} = {_show(error.instance[key])}: unknown key{_nearest(str(key), known)}; must be one of {', '.join(known)}"
+
+
+def _allowed(schema: Mapping[str, Any]) -> str:
+    """Return what a schema allows, in words."""
+    schema = _resolve(schema)
+    if "description" in schema:
+        return str(schema["description"])
+    if "enum" in schema:
+        return "one of " + ", ".join(map(str, schema["enum"]))
+    if schema["type"] == "array":
+        return f"a list of at least one value, each {_allowed(schema['items'])}"
+    return {"object": "a mapping of keys to values"}[schema["type"]]
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f", did you mean {close[0]}?" if close else ""
+
+
+def _number_hint(text: str) -> str:
+    try:
+        value = float(text)
+    except ValueError:
+        return ""
+    if not math.isfinite(value):
+        return ""
+    mantissa, exponent = f"{value:.15e}".split("e")
+    digits = mantissa.rstrip("0") + ("0" if mantissa.rstrip("0").endswith(".") else "")
+    plain = int(value) if value.is_integer() else value
+    return f" (YAML reads {text} as a string: write {digits}e{int(exponent):+d} or {plain})"
+
+
+def _field(path: Iterable[str | int]) -> str:
+    field = ""
+    for step in path:
+        field = f"{field}[{step}]" if isinstance(step, int) else _join(field, step)
+    return field or "the file"
+
+
+def _join(field: str, key: str) -> str:
+    return key if field in ("", "the file") else f"{field}.{key}"
+
+
+def _sort_key(path: Iterable[str | int]) -> list[str]:
+    return [f"{step:09d}" if isinstance(step, int) else str(step) for step in path]
+
+
+def _show(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the plan of a configuration file; return 2 if it is refused."""
+    parser = argparse.ArgumentParser(prog="python -m dchoices.workflow.config", description=__doc__)
+    parser.add_argument("config", help="YAML file, such as config/paper.yaml")
+    path = parser.parse_args(arguments).config
+    try:
+        plan = make_plan(read(path), path)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"profile {plan.profile}: {len(plan.jobs)} jobs")
+    for study in plan.studies:
+        budget = f"{plan.budgets[study]:.3g}" if study in plan.budgets else "-"
+        print(f"{study:14} {len(plan.parts(study)):3} jobs {plan.events(study):9.3g} events, budget {budget}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""The verdict on a whole run: red when a claim fails, or when a control, which must fail, does not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+VERDICTS = ("pass", "fail", "inconclusive")
+
+
+def problems(claims: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return one line for each claim that makes the run red.
+
+    Parameters
+    ----------
+    claims : list of dict
+        The records of claims.json.
+
+    Raises
+    ------
+    ValueError
+        If there is no claim, an id comes twice, or a verdict is none of pass, fail, inconclusive.
+    """
+    if not claims:
+        raise ValueError("there is no claim")
+    twice = [name for name, count in Counter(claim["id"] for claim in claims).items() if count > 1]
+    if twice:
+        raise ValueError(f"{twice[0]}: claim comes twice")
+    lines = []
+    for claim in claims:
+        for key in ("verdict", "control_verdict"):
+            if claim[key] not in VERDICTS:
+                raise ValueError(f"{claim['id']}: {key} = {claim[key]!r}: must be one of {', '.join(VERDICTS)}")
+        if claim["verdict"] == "fail":
+            lines.append(f"{claim['id']}: fails: {_measured(claim, '')} at {claim['at']}")
+        if claim["control_verdict"] != "fail":
+            lines.append(
+                f"{claim['id']}: its control ({claim['control']}) must fail, but is {claim['control_verdict']}: "
+                f"{_measured(claim, 'control_')}"
+            )
+    return lines
+
+
+def _measured(claim: Mapping[str, Any], prefix: str) -> str:
+    low, high = ("" if bound is None else f"{bound:.4g}" for bound in claim["tolerance"])
+    interval = ", ".join(f"{bound:.4g}" for bound in claim[f"{prefix}ci95"])
+    return f"measured {claim[f'{prefix}measured']:.4g} [{interval}], tolerance [{low or '-∞'}, {high or '∞'}]"
+
+
+def summary(claims: Sequence[Mapping[str, Any]]) -> str:
+    """Return a line per claim and the counts."""
+    lines = [f"{claim['id']:16} {claim['verdict']:13} control: {claim['control_verdict']}" for claim in claims]
+    counts = Counter(claim["verdict"] for claim in claims)
+    return "\n".join([*lines, ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the verdict and write it to a file; return 1 if a claim fails or a control does not."""
+    parser = argparse.ArgumentParser(prog="python -m dchoices.workflow.verdict", description=__doc__)
+    parser.add_argument("claims", type=Path, help="claims.json")
+    parser.add_argument("output", type=Path, help="text file to write")
+    given = parser.parse_args(arguments)
+    claims = json.loads(given.claims.read_text("utf-8"))
+    text = summary(claims)
+    red = problems(claims)
+    given.output.write_text(f"{text}\n" + "".join(f"{line}\n" for line in red), "utf-8")
+    print(text)
+    for line in red:
+        print(line, file=sys.stderr)
+    return 1 if red else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
