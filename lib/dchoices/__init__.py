@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _EXPORTS = {
+    "distance_to_switch": "theory.closed_forms",
     "exact_stationary": "theory.exact_chain",
     "fixed_point": "theory.closed_forms",
     "fixed_point_grid": "theory.closed_forms",
@@ -26,6 +27,7 @@ _EXPORTS = {
     "stale": "starts",
     "stationary": "simulation",
     "sup_distance": "convergence",
+    "switch_load": "theory.closed_forms",
     "total_variation": "statistics",
 }
 

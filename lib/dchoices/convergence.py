@@ -75,5 +75,7 @@ def sup_distance(simulated: xr.Dataset, fluid: xr.Dataset) -> xr.DataArray:
     occupancy = simulated.occupancy.transpose("replicate", "N", "d", "λ", "t", "queue_length")
     distance = total_variation(occupancy.values, fluid.occupancy.values[None, None]).max(axis=-1)
     return xr.DataArray(
-        distance, dims=("replicate", "N", "d", "λ"), coords={k: simulated[k] for k in ("replicate", "N", "d", "λ")}
+        distance,
+        dims=("replicate", "N", "d", "λ"),
+        coords={k: simulated[k] for k in ("replicate", "N", "d", "λ")},
     )

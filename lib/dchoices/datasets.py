@@ -44,7 +44,12 @@ DIMENSIONS = {
 
 _ESTIMATES = {
     "occupancy": Variable(
-        ("replicate", "start", "policy", "N", "d", "λ", "t", "queue_length"), "1", "fraction of servers by queue length"
+        ("replicate", "start", "policy", "N", "d", "λ", "t", "queue_length"),
+        "1",
+        "fraction of servers by queue length",
+    ),
+    "occupancy_tail": Variable(
+        ("policy", "N", "d", "λ", "queue_length"), "1", "fraction of servers with at least so many jobs"
     ),
     "dispatch_to_idle": Variable(("policy", "N", "d", "λ"), "1", "fraction of jobs that find an idle server"),
     "dispatch_to_observation_zero": Variable(
@@ -77,6 +82,7 @@ VARIABLES: dict[str, Variable] = {
     ),
     "max_queue": Variable(("policy", "N", "d", "λ"), "jobs", "longest queue seen in the measured windows"),
     "warm_up": Variable(("policy", "N", "d", "λ"), "mean service times", "time discarded before measuring"),
+    "horizon": Variable(("policy", "N", "d", "λ"), "mean service times", "time measured after the warm-up"),
     "warm_up_z": Variable(
         ("policy", "N", "d", "λ"), "1", "Student statistic of the mean queue in the two halves of the window"
     ),

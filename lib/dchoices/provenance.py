@@ -9,7 +9,17 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-PACKAGES = ("dchoices", "numpy", "numba", "scipy", "xarray", "h5netcdf", "snakemake", "papermill", "holoviews")
+PACKAGES = (
+    "dchoices",
+    "numpy",
+    "numba",
+    "scipy",
+    "xarray",
+    "h5netcdf",
+    "snakemake",
+    "papermill",
+    "holoviews",
+)
 
 
 @cache

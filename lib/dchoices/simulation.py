@@ -106,7 +106,7 @@ def _stack(values: Sequence[np.ndarray]) -> np.ndarray:
 
 def _trim(*arrays: np.ndarray) -> list[np.ndarray]:
     """Cut the common last axis after the last level that any of the arrays uses."""
-    used = max((np.flatnonzero(array.any(axis=tuple(range(array.ndim - 1)))).max(initial=0) for array in arrays))
+    used = max(np.flatnonzero(array.any(axis=tuple(range(array.ndim - 1)))).max(initial=0) for array in arrays)
     return [array[..., : used + 1] for array in arrays]
 
 
@@ -194,7 +194,12 @@ def simulate(
             "sent_by_observation": (dims, by_observation),
         },
         coords=_coordinates(
-            replicate=np.arange(replicates), N=sizes, d=ds, λ=loads, t=grid, queue_length=np.arange(occupancy.shape[-1])
+            replicate=np.arange(replicates),
+            N=sizes,
+            d=ds,
+            λ=loads,
+            t=grid,
+            queue_length=np.arange(occupancy.shape[-1]),
         ),
         attrs={"policy": policy, "seed": seed, "start": starts.label(start)},
     )
@@ -219,6 +224,7 @@ def _measure(chain: LumpedChain, samples: int, bound: int, response_time: np.nda
     level = np.arange(len(share))
     return {
         "occupancy": occupancy,
+        "occupancy_tail": occupancy[::-1].cumsum()[::-1],
         "dispatch_to_idle": share[0],
         "dispatch_to_observation_zero": chain.sent_by_observation[0] / chain.sent_by_observation.sum(),
         "mean_queue_length": occupancy @ level,
@@ -232,6 +238,7 @@ def _measure(chain: LumpedChain, samples: int, bound: int, response_time: np.nda
 
 ESTIMATES = (
     "occupancy",
+    "occupancy_tail",
     "dispatch_to_idle",
     "dispatch_to_observation_zero",
     "mean_queue_length",
@@ -262,9 +269,9 @@ def stationary(
     N: int | Sequence[int],
     d: int | Sequence[int],
     lam: float | Sequence[float],
-    warm_up: float = 50.0,
-    horizon: float = 100.0,
-    replicates: int = 8,
+    warm_up: float | Sequence[float] = 50.0,
+    horizon: float | Sequence[float] = 100.0,
+    replicates: int = 12,
     seed: int = 0,
     response_time: Sequence[float] | np.ndarray = RESPONSE_TIMES,
 ) -> xr.Dataset:
@@ -280,8 +287,8 @@ def stationary(
         Names from `policies`.
     N, d, lam : scalar or list
         Servers, probes per job, load; the dataset is the product of the lists.
-    warm_up, horizon : float
-        Mean service times; > 0 (the warm-up may be 0).
+    warm_up, horizon : float or float64[λ]
+        Mean service times, one for all loads or one for each; > 0 (the warm-up may be 0).
     replicates : int
         Independent replicates, >= 2.
     seed : int
@@ -292,11 +299,11 @@ def stationary(
     Returns
     -------
     xarray.Dataset
-        On (policy, N, d, λ): time-averaged ``occupancy`` (queue_length), ``dispatch_to_idle``,
-        ``dispatch_to_observation_zero``, ``mean_queue_length``, ``mean_response_time``, ``response_time_tail``
-        (response_time; a job that joins i others waits an Erlang(i+1) time), ``mass_above_bound``,
-        ``messages_per_job``, each with its ``…_ci95`` half-width, ``max_queue`` and the checked warm-up
-        (``warm_up``, ``warm_up_z``, ``warm_up_ok``).
+        On (policy, N, d, λ): time-averaged ``occupancy`` and ``occupancy_tail`` (queue_length),
+        ``dispatch_to_idle``, ``dispatch_to_observation_zero``, ``mean_queue_length``, ``mean_response_time``,
+        ``response_time_tail`` (response_time; a job that joins i others waits an Erlang(i+1) time),
+        ``mass_above_bound``, ``messages_per_job``, each with its ``…_ci95`` half-width, ``max_queue``, the measured
+        ``horizon`` and the checked warm-up (``warm_up``, ``warm_up_z``, ``warm_up_ok``).
 
     Raises
     ------
@@ -305,40 +312,63 @@ def stationary(
     """
     names = validation.several("policy", policy, lambda value, name: policies.get(value).name)
     sizes, ds, loads = _axes(names[0], N, d, lam)
-    warm_up = validation.positive("warm_up", warm_up, zero=True)
-    samples = 2 * max(1, round(validation.positive("horizon", horizon) / SAMPLE_STEP / 2))  # two equal halves
+    warm_ups = _per_load("warm_up", warm_up, loads, zero=True)
+    # Two equal halves, for the check of the warm-up.
+    samples = [2 * max(1, round(time / SAMPLE_STEP / 2)) for time in _per_load("horizon", horizon, loads)]
     replicates = validation.integer("replicates", replicates, 2)
     seed = validation.integer("seed", seed, 0)
     grid = validation.time_grid(response_time, "response_time")
-    expected = (warm_up + samples * SAMPLE_STEP) * replicates * len(names) * len(ds)
+    time = sum((1 + x) * (w + n * SAMPLE_STEP) for x, w, n in zip(loads, warm_ups, samples, strict=True))
     cells = []
-    with _progress(expected * sum(n * (1 + x) for n in sizes for x in loads), "stationary") as progress:
-        for name, servers, probes, load in itertools.product(names, sizes, ds, loads):
+    with _progress(time * replicates * len(names) * len(ds) * sum(sizes), "stationary") as progress:
+        for name, servers, probes, (c, load) in itertools.product(names, sizes, ds, enumerate(loads)):
             start = starts.fractions("fixed-point", policies.get(name), load, probes)
             runs = []
             for replicate in range(replicates):
                 key = stream(seed, name, servers, probes, load, "fixed-point", replicate)
                 chain = LumpedChain(name, servers, probes, load, start, key)
-                progress.update(chain.advance(warm_up))
-                runs.append(_measure(chain, samples, queue_bound(load, probes), grid, progress))
-            cells.append(_summarise(runs, policies.get(name).messages_per_job(probes), warm_up))
+                progress.update(chain.advance(warm_ups[c]))
+                runs.append(_measure(chain, samples[c], queue_bound(load, probes), grid, progress))
+            cells.append(_summarise(runs, policies.get(name).messages_per_job(probes), warm_ups[c]))
     shape = (len(names), len(sizes), len(ds), len(loads))
     stacked = {variable: _stack([cell[variable] for cell in cells]) for variable in cells[0]}
     arrays = {variable: array.reshape(*shape, *array.shape[1:]) for variable, array in stacked.items()}
-    return _stationary_dataset(arrays, names, sizes, ds, loads, grid).assign_attrs(
-        seed=seed, replicates=replicates, horizon=samples * SAMPLE_STEP
-    )
+    arrays["horizon"] = np.broadcast_to(np.array(samples) * SAMPLE_STEP, shape)
+    return _stationary_dataset(arrays, names, sizes, ds, loads, grid).assign_attrs(seed=seed, replicates=replicates)
+
+
+def _per_load(name: str, value: Any, loads: list[float], zero: bool = False) -> list[float]:
+    """Return one time for each load, from one for all or a list."""
+    times = list(value) if np.ndim(value) else [value] * len(loads)
+    if len(times) != len(loads):
+        raise ValueError(f"{name} holds {len(times)} times: must be one, or one for each of the {len(loads)} loads")
+    return [validation.positive(name, time, zero) for time in times]
 
 
 def _stationary_dataset(
-    arrays: dict[str, np.ndarray], names: list[str], sizes: list[int], ds: list[int], loads: list[float], grid: np.ndarray
+    arrays: dict[str, np.ndarray],
+    names: list[str],
+    sizes: list[int],
+    ds: list[int],
+    loads: list[float],
+    grid: np.ndarray,
 ) -> xr.Dataset:
-    arrays["occupancy"], arrays["occupancy_ci95"] = _trim(arrays["occupancy"], arrays["occupancy_ci95"])
+    by_level = ("occupancy", "occupancy_ci95", "occupancy_tail", "occupancy_tail_ci95")
+    arrays |= dict(zip(by_level, _trim(*(arrays[name] for name in by_level)), strict=True))
     cell = ("policy", "N", "d", "λ")
-    last = {"occupancy": ("queue_length",), "response_time_tail": ("response_time",)}
+    last = {
+        "occupancy": ("queue_length",),
+        "occupancy_tail": ("queue_length",),
+        "response_time_tail": ("response_time",),
+    }
     return xr.Dataset(
         {name: (cell + last.get(name.removesuffix("_ci95"), ()), array) for name, array in arrays.items()},
         coords=_coordinates(
-            policy=names, N=sizes, d=ds, λ=loads, queue_length=np.arange(arrays["occupancy"].shape[-1]), response_time=grid
+            policy=names,
+            N=sizes,
+            d=ds,
+            λ=loads,
+            queue_length=np.arange(arrays["occupancy"].shape[-1]),
+            response_time=grid,
         ),
     )

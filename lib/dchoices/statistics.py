@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 CONFIDENCE = 0.95
 # A warm-up is flagged when the halves of the measured window differ beyond what chance does once in a thousand runs:
@@ -29,14 +29,14 @@ def half_width(samples: np.ndarray, confidence: float = CONFIDENCE, axis: int = 
     replicates = samples.shape[axis]
     if replicates < 2:
         raise ValueError(f"replicates = {replicates}: an interval needs at least 2")
-    quantile = stats.t.ppf((1 + confidence) / 2, replicates - 1)
+    quantile = special.stdtrit(replicates - 1, (1 + confidence) / 2)
     return quantile * samples.std(axis=axis, ddof=1) / np.sqrt(replicates)
 
 
 def widening(replicates: int, cells: int) -> float:
     """Return the factor from a 95 % half-width to one that holds for `cells` cells at once (Bonferroni)."""
     level = (1 - CONFIDENCE) / 2
-    return float(stats.t.isf(level / cells, replicates - 1) / stats.t.isf(level, replicates - 1))
+    return float(special.stdtrit(replicates - 1, level / cells) / special.stdtrit(replicates - 1, level))
 
 
 def halves_statistic(first: np.ndarray, second: np.ndarray) -> float:
@@ -54,7 +54,7 @@ def halves_statistic(first: np.ndarray, second: np.ndarray) -> float:
 
 def warm_up_is_long_enough(statistic: float, replicates: int) -> bool:
     """Return whether the halves agree at `WARM_UP_LEVEL`."""
-    return abs(statistic) <= stats.t.isf(WARM_UP_LEVEL / 2, replicates - 1)
+    return bool(abs(statistic) <= -special.stdtrit(replicates - 1, WARM_UP_LEVEL / 2))
 
 
 def total_variation(first: Any, second: Any) -> np.ndarray:

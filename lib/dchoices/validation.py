@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
 
-Number = TypeVar("Number", int, float)
+Value = TypeVar("Value", int, float, str)
 
 MAX_SERVERS = 10**10  # event counts N(1+λ)Δt stay far below 2**63, and ranks far below 2**53
 
@@ -23,7 +22,7 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
         If it is no integer (booleans and strings are none) or out of range.
     """
     allowed = f"an integer >= {low}" if high is None else f"an integer in [{low}, {high}]"
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise ValueError(f"{name} = {value!r}: must be {allowed}")
     if value < low or (high is not None and value > high):
         raise ValueError(f"{name} = {value}: must be {allowed}")
@@ -39,7 +38,7 @@ def positive(name: str, value: Any, zero: bool = False) -> float:
         If it is no such number.
     """
     allowed = "a finite number " + (">= 0" if zero else "> 0")
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not math.isfinite(value):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
         raise ValueError(f"{name} = {value!r}: must be {allowed}")
     if value < 0 or (value == 0 and not zero):
         raise ValueError(f"{name} = {value}: must be {allowed}")
@@ -54,7 +53,7 @@ def load(value: Any, name: str = "lam") -> float:
     ValueError
         If it is no number in the open interval (0, 1).
     """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not 0 < value < 1:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number) or not 0 < value < 1:
         raise ValueError(f"{name} = {value!r}: must be a number greater than 0 and less than 1")
     return float(value)
 
@@ -81,7 +80,7 @@ def servers(value: Any, name: str = "N") -> int:
     return integer(name, value, 1, MAX_SERVERS)
 
 
-def several(name: str, values: Any, check: Callable[..., Number]) -> list[Number]:
+def several(name: str, values: Any, check: Callable[..., Value]) -> list[Value]:
     """Return a scalar or list as a non-empty list of distinct, checked values.
 
     Raises

@@ -1,11 +1,12 @@
 """The numba options of every kernel, in one place."""
 
-import numba
+from numba import njit
+from numba.core import config
 
 from dchoices import KERNEL_CACHE
 
-numba.config.CACHE_DIR = str(KERNEL_CACHE)
+config.CACHE_DIR = str(KERNEL_CACHE)  # type: ignore[attr-defined]
 
 # No fastmath: results must not depend on how a compiler reorders sums. No parallel: one job is one core, and the
 # stream of a replicate belongs to the replicate. numpy's error model spares a branch at every division.
-kernel = numba.njit(cache=True, nogil=True, error_model="numpy")
+kernel = njit(cache=True, nogil=True, error_model="numpy")

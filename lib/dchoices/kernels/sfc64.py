@@ -22,7 +22,13 @@ def initial_state(seed_sequence):
 def next_word(a, b, c, counter):
     """Return 64 random bits and the next state (Doty-Humphrey's SFC64)."""
     word = a + b + counter
-    return word, b ^ (b >> _ELEVEN), c + (c << _THREE), ((c << _ROTATE) | (c >> _ROTATE_BACK)) + word, counter + _ONE
+    return (
+        word,
+        b ^ (b >> _ELEVEN),
+        c + (c << _THREE),
+        ((c << _ROTATE) | (c >> _ROTATE_BACK)) + word,
+        counter + _ONE,
+    )
 
 
 @kernel

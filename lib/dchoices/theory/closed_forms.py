@@ -61,6 +61,35 @@ def queue_bound(lam: float, d: int) -> int:
     return level
 
 
+def switch_load(level: int, d: int) -> float:
+    """Return the load λ at which the bound steps from `level` to `level` + 1: (1-λ)(1+λd)^level = 1.
+
+    For level 1 it is the threshold 1 - 1/d; for d = 1 that is 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    level, d = validation.integer("level", level, 1), validation.probes(d)
+    peak = max(0.0, (level * d - 1) / (d * (level + 1)))  # where the product is largest; it falls from there
+    if level * d == 1:
+        return 0.0
+    return brentq(lambda lam: math.log1p(-lam) + level * math.log1p(lam * d), peak, 1 - 1e-16, xtol=1e-16)
+
+
+def distance_to_switch(lam: float, d: int) -> float:
+    """Return the distance from λ to the nearest load at which the bound steps.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    bound = queue_bound(lam, d)
+    return min(abs(lam - switch_load(level, d)) for level in {max(1, bound - 1), bound})
+
+
 def _level_state(u: float, k: int, delta: float) -> np.ndarray:
     """Solve the steady state with observations k and k+1 for θ/(1+θ) = u (derived from the model).
 
@@ -92,7 +121,7 @@ def fixed_point_state(lam: float, d: int) -> np.ndarray:
     if (1 - lam) * d > 1 + SWITCH_ULPS * d * math.ulp(lam):
         return np.array([[1 - lam - 1 / d, 1 / d], [0.0, lam]])
     delta, k = lam * d, 0
-    # The tolerance is the rounding of p_0 itself: at a switch the root is θ = ∞, reached to a few units in the last place.
+    # The slack is the rounding of p_0 itself: at a switch the root is θ = ∞, reached to a few units in the last place.
     slack = 1 + 4 * SWITCH_ULPS * math.ulp(1.0) * (1 + d + lam / (1 - lam))
     while _idle(1.0, k, delta) > (1 - lam) * slack:
         k += 1
@@ -147,14 +176,22 @@ def fixed_point(lam: float, d: int) -> xr.Dataset:
     dispatch[k] = 1 - dispatch.sum()
     return xr.Dataset(
         {
-            "state": (("i", "j"), state, {"units": "1", "description": "fraction of servers with i jobs, observation j"}),
+            "state": (
+                ("i", "j"),
+                state,
+                {"units": "1", "description": "fraction of servers with i jobs, observation j"},
+            ),
             "queue_length_pmf": ("i", pmf, {"units": "1", "description": "fraction of servers with i jobs"}),
             "mean_response_time": (
                 (),
                 float(levels @ pmf) / lam,
                 {"units": "mean service time", "description": "mean response time, by Little's law"},
             ),
-            "dispatch": ("j", dispatch, {"units": "1", "description": "fraction of jobs sent to observation j"}),
+            "dispatch": (
+                "j",
+                dispatch,
+                {"units": "1", "description": "fraction of jobs sent to observation j"},
+            ),
             "dispatch_to_idle": (
                 (),
                 float(pmf[1]) / lam,
@@ -206,7 +243,10 @@ def fixed_point_grid(lam: Sequence[float] | np.ndarray, d: Sequence[int]) -> xr.
             "mean_response_time": (("d", "λ"), collect(lambda point: point.mean_response_time.item())),
             "dispatch_to_idle": (("d", "λ"), collect(lambda point: point.dispatch_to_idle.item())),
             "dispatch_to_observation_zero": (("d", "λ"), collect(lambda point: point.dispatch.values[0])),
-            "level": (("d", "λ"), collect(lambda point: int(np.flatnonzero(point.queue_length_pmf.values).max()))),
+            "level": (
+                ("d", "λ"),
+                collect(lambda point: int(np.flatnonzero(point.queue_length_pmf.values).max())),
+            ),
             "bound": (("d", "λ"), np.array([[queue_bound(x, probes) for x in lam] for probes in d])),
         },
         coords={"d": list(d), "λ": np.asarray(lam), "queue_length": np.arange(levels)},

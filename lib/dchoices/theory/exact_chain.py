@@ -130,9 +130,9 @@ def exact_stationary(N: int, d: int, lam: float, buffer: int, policy: str = "sq-
     Returns
     -------
     xarray.Dataset
-        ``occupancy`` (queue_length), ``dispatch_to_idle`` = E[p_1]/λ (as many jobs join idle
-        servers as leave them idle, exact up to truncation), ``mean_queue_length``, ``mean_response_time`` by Little, and ``truncated_mass``, the probability that some
-        server is at the buffer.
+        ``occupancy`` (queue_length), ``dispatch_to_idle`` = E[p_1]/λ (as many jobs join idle servers as leave a server
+        idle; exact up to truncation), ``mean_queue_length``, ``mean_response_time`` by Little, and ``truncated_mass``,
+        the probability that some server is at the buffer.
 
     Raises
     ------

@@ -134,9 +134,7 @@ def _memoryless_path(start: np.ndarray, d: int, lam: float, grid: np.ndarray) ->
 
         tail = np.zeros(levels)
         tail[: len(start) - 1] = start[::-1].cumsum()[::-1][1:]
-        solution = solve_ivp(
-            rhs, (0.0, grid[-1] or 1.0), tail, "LSODA", grid, lband=1, uband=1, **TOLERANCES
-        )
+        solution = solve_ivp(rhs, (0.0, grid[-1] or 1.0), tail, "LSODA", grid, lband=1, uband=1, **TOLERANCES)
         if not solution.success:
             raise RuntimeError(f"fluid path of SQ(d) at λ = {lam}, d = {d}: {solution.message}")
         if solution.y[-1].max() <= NEGLIGIBLE:
@@ -146,9 +144,7 @@ def _memoryless_path(start: np.ndarray, d: int, lam: float, grid: np.ndarray) ->
     return -np.diff(tails, axis=0).T
 
 
-def fluid_path(
-    lam: float, d: int, t: Any, start: Any = "empty", policy: str = "sq-memory"
-) -> xr.Dataset:
+def fluid_path(lam: float, d: int, t: Any, start: Any = "empty", policy: str = "sq-memory") -> xr.Dataset:
     """Solve the fluid model on a time grid.
 
     Parameters
@@ -198,5 +194,9 @@ def fluid_path(
             "mode": ("t", modes),
         },
         coords={"t": grid, "queue_length": levels, "i": levels, "j": levels},
-        attrs={**attrs, "switch_times": [time for time, _ in switches], "switch_modes": [k for _, k in switches]},
+        attrs={
+            **attrs,
+            "switch_times": [time for time, _ in switches],
+            "switch_modes": [k for _, k in switches],
+        },
     )

@@ -1,0 +1,211 @@
+"""From measured cells to verdicts.
+
+A claim is checked on cells: values with intervals, each against its own tolerance. It passes when every interval lies
+inside its tolerance, fails when one lies outside, and is inconclusive otherwise, or without cells. Intervals hold for
+all cells of a claim at once (Bonferroni). The same check runs on the controls, models for which the claim is false.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from dchoices import datasets, statistics
+
+CLAIM = "claim"  # the model name under which a check measures the claim itself
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measured value with the half-width of its simultaneous interval and its tolerance."""
+
+    at: str
+    value: float
+    half_width: float
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def verdict(self) -> str:
+        """Pass, fail or inconclusive, by where the interval lies."""
+        bottom, top = self.value - self.half_width, self.value + self.half_width
+        if self.low <= bottom and top <= self.high:
+            return "pass"
+        return "fail" if top < self.low or bottom > self.high else "inconclusive"
+
+    @property
+    def excess(self) -> float:
+        """How far the interval reaches beyond its tolerance (negative: room left), in widths of the tolerance."""
+        width = self.high - self.low
+        reach = max(self.value + self.half_width - self.high, self.low - self.value + self.half_width)
+        return reach / width if 0 < width < math.inf else reach
+
+
+class Data:
+    """The merged datasets of a run, loaded when first used."""
+
+    def __init__(self, folder: str | os.PathLike):
+        self._folder = Path(folder)
+        self._loaded: dict[str, xr.Dataset] = {}
+
+    def __getitem__(self, name: str) -> xr.Dataset:
+        if name not in self._loaded:
+            self._loaded[name] = datasets.read(self._folder / f"{name}.nc")
+        return self._loaded[name]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, how it is checked, and the models on which the same check must fail."""
+
+    id: str
+    statement: str
+    source: str
+    quantity: str
+    tolerance_reason: str
+    controls: dict[str, str]
+    dataset: str
+    figure: str
+    check: Callable[[Data, str], Iterable[Cell]] = field(repr=False)
+
+
+REGISTRY: dict[str, Claim] = {}
+
+
+def claim(**description: Any) -> Callable[[Callable[[Data, str], Iterable[Cell]]], Claim]:
+    """Register the decorated check (data, model) -> cells; model is `CLAIM` or the key of a control."""
+
+    def register(check: Callable[[Data, str], Iterable[Cell]]) -> Claim:
+        entry = Claim(check=check, **description)
+        if entry.id in REGISTRY:
+            raise ValueError(f"claim {entry.id}: registered twice")
+        REGISTRY[entry.id] = entry
+        return entry
+
+    return register
+
+
+def estimate_cells(
+    dataset: xr.Dataset, quantity: str, places: Sequence[tuple[dict[str, Any], float, float]], also: int = 1
+) -> list[Cell]:
+    """Return cells for an estimate of a stationary dataset at the given places, each with its tolerance.
+
+    Intervals are widened to hold for all places, and for `also` such lists, at once. Where the warm-up was too short
+    the interval is infinite: such a cell can neither pass nor fail.
+    """
+    replicates = int(dataset.attrs["replicates"])
+    factor = statistics.widening(replicates, max(1, len(places) * also))
+    cells = []
+    for place, low, high in places:
+        point = dataset.sel(place)
+        width = float(point[f"{quantity}_ci95"]) * factor if bool(point.warm_up_ok) else math.inf
+        cells.append(Cell(f"{quantity} at {where(place)}", float(point[quantity]), width, low, high))
+    return cells
+
+
+def where(place: dict[str, Any]) -> str:
+    """Return a cell's coordinates in words."""
+    return ", ".join(f"{name} = {value:g}" if name != "policy" else str(value) for name, value in place.items())
+
+
+def verdict(cells: Sequence[Cell]) -> str:
+    """Return the verdict over all cells."""
+    found = {cell.verdict for cell in cells}
+    if "fail" in found:
+        return "fail"
+    return "pass" if found == {"pass"} else "inconclusive"
+
+
+def worst(cells: Sequence[Cell]) -> Cell:
+    """Return the cell that decides: the failing or inconclusive one furthest out, else the one with least room."""
+    order = {"fail": 2, "inconclusive": 1, "pass": 0}
+    return max(cells, key=lambda cell: (order[cell.verdict], cell.excess))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _measured(cells: Sequence[Cell]) -> dict[str, Any]:
+    if not cells:
+        return {
+            "measured": None,
+            "ci95": [None, None],
+            "tolerance": [None, None],
+            "at": "no data",
+            "cells": 0,
+        }
+    cell = worst(cells)
+    return {
+        "measured": cell.value,
+        "ci95": [_finite(cell.value - cell.half_width), _finite(cell.value + cell.half_width)],
+        "tolerance": [_finite(cell.low), _finite(cell.high)],
+        "at": cell.at,
+        "cells": len(cells),
+    }
+
+
+def evaluate(entry: Claim, data: Data) -> dict[str, Any]:
+    """Return the record of a claim: what was measured at the deciding cell, its verdict, and that of its controls.
+
+    With several controls the record shows the one that comes closest to passing.
+    """
+    cells = list(entry.check(data, CLAIM))
+    leniency = {"pass": 2, "inconclusive": 1, "fail": 0}
+    trials = {key: list(entry.check(data, key)) for key in entry.controls}
+    key = max(
+        trials,
+        key=lambda name: (leniency[verdict(trials[name])], -sum(c.verdict == "fail" for c in trials[name])),
+    )
+    control = _measured(trials[key])
+    return {
+        "id": entry.id,
+        "statement": entry.statement,
+        "source": entry.source,
+        "quantity": entry.quantity,
+        **_measured(cells),
+        "tolerance_reason": entry.tolerance_reason,
+        "verdict": verdict(cells),
+        "control": "; ".join(entry.controls.values()),
+        "control_measured": control["measured"],
+        "control_ci95": control["ci95"],
+        "control_at": control["at"],
+        "control_cells": control["cells"],
+        "control_cells_failing": sum(cell.verdict == "fail" for cell in trials[key]),
+        "control_verdict": verdict(trials[key]),
+        "evidence": {
+            "notebook": f"notebooks/{entry.dataset}.ipynb",
+            "dataset": f"{entry.dataset}.nc",
+            "dataset_hash": data[entry.dataset].attrs["content_hash"],
+            "figure": entry.figure,
+        },
+    }
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the records of all claims as JSON, under a temporary name, then renamed."""
+    from dchoices.claims import paper  # noqa: F401  registers the claims
+
+    if len(arguments) != 2:
+        print("usage: python -m dchoices.claims DATA_DIR OUT.json", file=sys.stderr)
+        return 2
+    data, target = Data(arguments[0]), Path(arguments[1])
+    try:
+        records = [evaluate(entry, data) for entry in REGISTRY.values()]
+    except (datasets.DatasetError, FileNotFoundError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+    temporary.replace(target)
+    for record in records:
+        print(f"{record['id']}: {record['verdict']} (control: {record['control_verdict']})")
+    return 0

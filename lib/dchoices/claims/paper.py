@@ -1,0 +1,291 @@
+"""The claims of the paper (J. Anselmi, F. Dufour, arXiv:1802.06566), one function each.
+
+A check yields the cells of the claim itself, or of a control under the same tolerances.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dchoices import statistics
+from dchoices.claims.engine import CLAIM, Cell, Data, claim, estimate_cells, where
+from dchoices.theory.closed_forms import (
+    distance_to_switch,
+    fixed_point,
+    optimality_threshold,
+    queue_bound,
+    sq_queue_length_pmf,
+)
+
+# Limits are read off runs with at least this many servers; with fewer, a claim about N -> ∞ is inconclusive.
+ENOUGH_SERVERS = 10_000
+# Closer to a step of the bound, in units of 1-λ, corrections for finite N die out slower than the ladder can show.
+AWAY_FROM_SWITCH = 0.02
+# A slope of log distance against log N of -1/2 is met within this: corrections of relative order N^(-1/2) at the foot
+# of the ladder bend it by some hundredths, while a wrong limit has slope 0.
+SLOPE_TOLERANCE = 0.1
+# Share of jobs that may miss an idle server where √N(1-1/d-λ) >= 2: the stock of known idle servers is then at least
+# about three standard deviations away from empty.
+MISSED_IDLE = 0.01
+# Part of the distance to the control within which a share must lie, under half so that no value can satisfy both.
+NEARER_THAN_CONTROL = 0.4
+# Mass above the bound that counts as none; the control, a bound lower by one, leaves p_Q, mostly above 0.1.
+NO_MASS = 1e-3
+# A bound is tight if its level holds mass: at least this part of the fixed point's, which a wrong level does not have.
+TIGHT = 0.5
+# Relative error allowed for a tail of SQ(d): far below what separates it from the policy with memory.
+RELATIVE = 0.1
+# Levels with fewer servers than this are left out: there one cannot tell 10 % from noise.
+ENOUGH_AT_LEVEL = 1000
+# Shares of two models that differ by less, as they do where λ -> 1 and both vanish, are not told apart.
+SEPARATION = 0.02
+REVIEW = "abstract of arXiv:1802.06566"
+
+Place = tuple[dict[str, Any], float, float]  # coordinates of a cell, and its tolerance
+
+
+def _places(dataset: xr.Dataset, policy: str, keep: Callable[[int, float], bool]) -> Iterator[dict[str, Any]]:
+    """Yield the (policy, N, d, λ) of a stationary dataset at its largest N, where (d, λ) is kept."""
+    N = int(dataset.N.max())
+    if N < ENOUGH_SERVERS:
+        return
+    for d in dataset.d.values.tolist():
+        for lam in dataset["λ"].values.tolist():
+            if keep(d, lam):
+                yield {"policy": policy, "N": N, "d": d, "λ": lam}
+
+
+def _policy(model: str) -> str:
+    return "sq-memory" if model == CLAIM else "sq"
+
+
+def _slopes(distance: xr.DataArray) -> np.ndarray:
+    """Return, per replicate, the slope of log distance against log N, averaged over (d, λ)."""
+    points = np.log(distance.stack(cell=("d", "λ")).transpose("N", "replicate", "cell").values)
+    size = np.log(distance.N.values.astype(float))
+    slope = np.polyfit(size, points.reshape(size.size, -1), 1)[0]
+    return slope.reshape(points.shape[1:]).mean(axis=1)
+
+
+@claim(
+    id="P1",
+    statement="The occupancy converges to the fluid path as N grows, from every start.",
+    source="fluid limit, " + REVIEW,
+    quantity="slope of log sup-distance to the fluid path against log N, per start",
+    tolerance_reason="N^(-1/2) fluctuations have slope -1/2, a wrong limit has slope 0; corrections at the foot of the "
+    "ladder bend it by less than 0.1",
+    controls={"d+1": "the fluid path with d + 1 probes"},
+    dataset="trajectories",
+    figure="fig-error",
+)
+def fluid_limit(data: Data, model: str) -> Iterator[Cell]:
+    """Slope per start, averaged over the (d, λ) away from steps of the bound."""
+    name = "sup_distance" if model == CLAIM else "sup_distance_control"
+    runs = {"empty": data["trajectories"][name]}
+    runs |= {str(start): data["starts"][name].sel(start=start) for start in data["starts"].start.values}
+    for start, distance in runs.items():
+        if distance.N.max() < ENOUGH_SERVERS:
+            continue
+        per_d = [
+            _slopes(distance.sel(d=[d]).isel({"λ": [_far(x, d) for x in distance["λ"].values]}))
+            for d in distance.d.values.tolist()
+        ]
+        slopes = np.mean(per_d, axis=0)
+        width = statistics.half_width(slopes) * statistics.widening(slopes.size, len(runs))
+        yield Cell(f"start {start}", slopes.mean(), float(width), -0.5 - SLOPE_TOLERANCE, -0.5 + SLOPE_TOLERANCE)
+
+
+def _far(lam: float, d: int) -> bool:
+    return distance_to_switch(lam, d) > AWAY_FROM_SWITCH * (1 - lam)
+
+
+@claim(
+    id="P2",
+    statement="If λ < 1 - 1/d, every job finds an idle server as N grows, and the mean response time tends to 1.",
+    source="main theorem (if), " + REVIEW,
+    quantity="share of jobs that find an idle server, and mean response time",
+    tolerance_reason="1 % of jobs where √N(1-1/d-λ) >= 2, and at most half of what memoryless SQ(d) misses",
+    controls={"sq": "memoryless SQ(d)"},
+    dataset="stationary",
+    figure="fig-idle",
+)
+def optimal_below_threshold(data: Data, model: str) -> Iterator[Cell]:
+    """Idle share and response time at the largest N, far enough below the threshold for that N."""
+    runs = data["stationary"]
+    N = int(runs.N.max())
+    keep = lambda d, lam: math.sqrt(N) * (optimality_threshold(d) - lam) >= 2  # noqa: E731
+    idle: list[Place] = []
+    response: list[Place] = []
+    for place in _places(runs, _policy(model), keep):
+        missed = min(MISSED_IDLE, place["λ"] ** place["d"] / 2)
+        idle.append((place, 1 - missed, 1.0))
+        response.append((place, 1 - missed, 1 + missed))
+    yield from estimate_cells(runs, "dispatch_to_idle", idle, also=2)
+    yield from estimate_cells(runs, "mean_response_time", response, also=2)
+
+
+@claim(
+    id="P3",
+    statement="Only if: for λ > 1 - 1/d the share of jobs sent to observation 0 tends to d(1-λ) < 1, and the share "
+    "that finds an idle server to p_1/λ < 1.",
+    source="main theorem (only if), " + REVIEW + "; limits derived from the model",
+    quantity="share of jobs sent to observation 0, and share that finds an idle server",
+    tolerance_reason="0.4 of the distance to 1 - λ^d, the share of memoryless SQ(d), where the two differ by 0.02",
+    controls={"sq": "memoryless SQ(d)"},
+    dataset="stationary",
+    figure="fig-idle",
+)
+def suboptimal_above_threshold(data: Data, model: str) -> Iterator[Cell]:
+    """Both shares at the largest N, λ within 0.05 to 0.25 above the threshold, d >= 2."""
+    runs = data["stationary"]
+    keep = lambda d, lam: d >= 2 and 0.05 - 1e-9 <= lam - optimality_threshold(d) <= 0.25 + 1e-9  # noqa: E731
+    observed: list[Place] = []
+    idle: list[Place] = []
+    for place in _places(runs, _policy(model), keep):
+        lam, d = place["λ"], place["d"]
+        memoryless = 1 - lam**d
+        for limit, places in ((d * (1 - lam), observed), (float(fixed_point(lam, d).dispatch_to_idle), idle)):
+            room = NEARER_THAN_CONTROL * abs(memoryless - limit)
+            if abs(memoryless - limit) >= SEPARATION:
+                places.append((place, limit - room, min(limit + room, math.nextafter(1, 0))))
+    yield from estimate_cells(runs, "dispatch_to_observation_zero", observed, also=2)
+    yield from estimate_cells(runs, "dispatch_to_idle", idle, also=2)
+
+
+def _bounds(model: str) -> Callable[[float, int], float]:
+    """Return the bound of the claim or of a control."""
+    return {
+        CLAIM: queue_bound,
+        "lower": lambda lam, d: queue_bound(lam, d) - 1,
+        "higher": lambda lam, d: queue_bound(lam, d) + 1,
+        "log(λd)": lambda lam, d: math.ceil(-math.log1p(-lam) / math.log(lam * d)) if lam * d > 1 else math.inf,
+        "floor": lambda lam, d: math.floor(-math.log1p(-lam) / math.log1p(lam * d)),
+    }[model]
+
+
+def _mass_cells(runs: xr.Dataset, places: list[dict[str, Any]], bound: Callable[[float, int], float]) -> Iterator[Cell]:
+    """Yield for each place the mass above the bound (none) and at the bound (that of the fixed point, so tight)."""
+    factor = statistics.widening(int(runs.attrs["replicates"]), max(1, 2 * len(places)))
+    for place in places:
+        level = bound(place["λ"], place["d"])
+        pmf = fixed_point(place["λ"], place["d"]).queue_length_pmf.values
+        expected = float(pmf[int(level)]) if level < len(pmf) else 0.0
+        at = where({key: place[key] for key in ("N", "d", "λ")})
+        value, width = _at_level(runs.sel(place), "occupancy_tail", level + 1)
+        yield Cell(f"mass above {level:g} at {at}", value, width * factor, high=NO_MASS)
+        value, width = _at_level(runs.sel(place), "occupancy", level)
+        yield Cell(f"mass at {level:g} at {at}", value, width * factor, low=max(NO_MASS, TIGHT * expected))
+
+
+def _at_level(point: xr.Dataset, quantity: str, level: float) -> tuple[float, float]:
+    """Return an estimate by queue length and its half-width: none beyond the longest queue seen."""
+    if not point.warm_up_ok:
+        return 0.0, math.inf
+    if level >= point.sizes["queue_length"]:
+        return 0.0, 0.0
+    return float(point[quantity][int(level)]), float(point[f"{quantity}_ci95"][int(level)])
+
+
+@claim(
+    id="P4",
+    statement="Queues are bounded by Q(λ, d) = ⌈-log(1-λ)/log(λd+1)⌉, tightly, and mass above it vanishes as N grows.",
+    source="main theorem (bound), " + REVIEW,
+    quantity="share of a dense grid where the fixed point's longest queue is not Q; stationary mass above and at Q",
+    tolerance_reason="no grid point may differ; less than 0.001 of mass above, and at least half of the fixed point's "
+    "mass at the bound",
+    controls={
+        "lower": "the bound less one",
+        "higher": "the bound plus one",
+        "log(λd)": "log(λd) in place of log(λd+1)",
+    },
+    dataset="stationary",
+    figure="fig-bound",
+)
+def tight_bound(data: Data, model: str) -> Iterator[Cell]:
+    """The formula against levels found without it, and against stationary runs away from its steps."""
+    bound, grid = _bounds(model), data["fixed_points"]
+    formula = [[bound(lam, d) for lam in grid["λ"].values.tolist()] for d in grid.d.values.tolist()]
+    differing = float((np.array(formula) != grid.level.values).mean())
+    yield Cell(f"share of {grid.level.size} grid points with another level", differing, 0.0, 0.0, 0.0)
+    runs = data["stationary"]
+    yield from _mass_cells(runs, list(_places(runs, "sq-memory", lambda d, lam: _far(lam, d))), bound)
+
+
+@claim(
+    id="P5",
+    statement="Without memory every queue length keeps mass: a fraction λ^((d^i-1)/(d-1)) of servers has at least i "
+    "jobs.",
+    source="Mitzenmacher 2001; Vvedenskaya, Dobrushin and Karpelevich 1996; recalled in the " + REVIEW,
+    quantity="fraction of servers with at least i jobs over the formula's, i up to 2Q",
+    tolerance_reason="10 % of the formula; with memory there is nothing left beyond Q",
+    controls={"sq-memory": "SQ(d) with memory"},
+    dataset="stationary",
+    figure="fig-memory",
+)
+def memoryless_tails(data: Data, model: str) -> Iterator[Cell]:
+    """Tails of SQ(d) at the largest N, at every level that holds enough servers."""
+    runs = data["stationary"]
+    places = list(_places(runs, "sq" if model == CLAIM else "sq-memory", lambda d, lam: True))
+    tails = []
+    for place in places:
+        expected = sq_queue_length_pmf(place["λ"], place["d"])[::-1].cumsum()[::-1]
+        # With M/M/1 the levels are many; up to twice the bound shows what memory removes.
+        last = min(len(expected) - 1, 2 * queue_bound(place["λ"], place["d"]))
+        tails += [(place, i, expected[i]) for i in range(1, last + 1) if expected[i] * place["N"] >= ENOUGH_AT_LEVEL]
+    factor = statistics.widening(int(runs.attrs["replicates"]), max(1, len(tails)))
+    for place, i, expected in tails:
+        value, width = _at_level(runs.sel(place), "occupancy_tail", i)
+        at = f"i = {i}, " + where({key: place[key] for key in ("N", "d", "λ")})
+        yield Cell(at, value / expected, width / expected * factor, 1 - RELATIVE, 1 + RELATIVE)
+
+
+@claim(
+    id="P11",
+    statement="At λ = 0.995 the bound is 5 for d = 2, and for d = 3 it is 4 (an early abstract says 3).",
+    source="numbers in the abstract and its early version, arXiv:1802.06566",
+    quantity="longest queue with mass at the fixed point, and stationary mass above and at the bound, at λ = 0.995",
+    tolerance_reason="the level must be the number; less than 0.001 of mass above, and at least half of the fixed "
+    "point's mass at it",
+    controls={"early": "the early abstract's 3 at d = 3", "floor": "the floor for the ceiling"},
+    dataset="stationary",
+    figure="fig-bound",
+)
+def published_numbers(data: Data, model: str) -> Iterator[Cell]:
+    """The two numbers, by the fixed point and by simulation."""
+    numbers: dict[int, float] = {2: 5, 3: 4}
+    if model == "early":
+        numbers = {2: 5, 3: 3}
+    elif model == "floor":
+        numbers = {d: _bounds("floor")(0.995, d) for d in (2, 3)}
+    for d, number in numbers.items():
+        level = fixed_point(0.995, d).sizes["i"] - 1
+        yield Cell(f"longest queue at the fixed point, d = {d}", level, 0.0, number, number)
+    runs = data["stationary"]
+    places = list(_places(runs, "sq-memory", lambda d, lam: lam == 0.995 and d in numbers))
+    yield from _mass_cells(runs, places, lambda lam, d: numbers[d])
+    if len(places) < len(numbers):
+        yield Cell("no run at λ = 0.995 for d = 2 and 3", 0.0, math.inf, 0.0, 0.0)
+
+
+@claim(
+    id="P12",
+    statement="One probe is enough for a bounded queue: with d = 1 and memory, queues are bounded by Q(λ, 1).",
+    source="the bound at d = 1, " + REVIEW,
+    quantity="stationary mass above Q(λ, 1), d = 1",
+    tolerance_reason="less than 0.001 of mass; M/M/1 has λ^(Q+1)",
+    controls={"sq": "d = 1 without memory (M/M/1)"},
+    dataset="stationary",
+    figure="fig-memory",
+)
+def one_probe_is_enough(data: Data, model: str) -> list[Cell]:
+    """Mass above the bound at the largest N, away from its steps."""
+    runs = data["stationary"]
+    places = [
+        (place, -math.inf, NO_MASS) for place in _places(runs, _policy(model), lambda d, x: d == 1 and _far(x, d))
+    ]
+    return estimate_cells(runs, "mass_above_bound", places)

@@ -1,0 +1,62 @@
+"""Verdicts: by interval, over cells, with the deciding cell named."""
+
+import json
+import math
+
+import pytest
+from dchoices.claims import engine, paper
+from dchoices.claims.engine import Cell
+
+INSIDE, OUTSIDE, ACROSS = Cell("a", 0.5, 0.1, 0, 1), Cell("b", 1.5, 0.1, 0, 1), Cell("c", 0.95, 0.1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ([], "inconclusive"),
+        ([INSIDE], "pass"),
+        ([INSIDE, ACROSS], "inconclusive"),
+        ([INSIDE, ACROSS, OUTSIDE], "fail"),
+        ([Cell("infinite", 0.5, math.inf, 0, 1)], "inconclusive"),
+        ([Cell("one-sided", 0.0, 0.0, high=0.001)], "pass"),
+        ([Cell("at the edge", 1.0, 0.0, 0, 1)], "pass"),
+        ([Cell("nan", math.nan, 0.0, 0, 1)], "inconclusive"),
+    ],
+)
+def test_verdict(cells, expected):
+    assert engine.verdict(cells) == expected
+
+
+def test_the_deciding_cell_is_the_worst():
+    assert engine.worst([INSIDE, OUTSIDE, ACROSS]) is OUTSIDE
+    assert engine.worst([INSIDE, ACROSS]) is ACROSS
+    tight = Cell("d", 0.8, 0.1, 0, 1)
+    assert engine.worst([INSIDE, tight]) is tight
+
+
+def test_registry_holds_the_claims_in_order():
+    assert list(engine.REGISTRY) == ["P1", "P2", "P3", "P4", "P5", "P11", "P12"]
+    for entry in engine.REGISTRY.values():
+        assert entry.controls, entry.id
+        assert entry.tolerance_reason, entry.id
+
+
+def test_registering_twice_is_refused():
+    with pytest.raises(ValueError, match="registered twice"):
+        engine.claim(
+            id="P1", statement="", source="", quantity="", tolerance_reason="", controls={}, dataset="", figure=""
+        )(lambda data, model: [])
+
+
+@pytest.mark.parametrize("model", ["lower", "higher", "log(λd)", "floor"])
+def test_every_wrong_bound_differs_from_the_bound(model):
+    wrong, right = paper._bounds(model), paper._bounds(engine.CLAIM)
+    assert wrong(0.9, 2) != right(0.9, 2)
+
+
+def test_command_line_names_a_missing_dataset(tmp_path, capsys):
+    assert engine.main([str(tmp_path), str(tmp_path / "claims.json")]) == 1
+    assert "trajectories.nc" in capsys.readouterr().err
+    assert not (tmp_path / "claims.json").exists()
+    assert engine.main([]) == 2
+    json.dumps([])
