@@ -163,6 +163,13 @@ def test_long_queues_grow_the_arrays():
     assert ds.max_queue.item() > simulation.SPARE_LEVELS + 8
 
 
+def test_long_queues_keep_their_law():
+    """M/M/1 stays at its fixed point λ^i, over several blocks of levels."""
+    ours = dc.stationary("sq", 20_000, 1, 0.97, warm_up=5.0, horizon=10.0, replicates=2).squeeze()
+    for i in (1, 31, 32, 33, 64, 100):
+        assert float(ours.occupancy_tail[i]) == pytest.approx(0.97**i, rel=0.03)
+
+
 def test_ten_billion_servers():
     """Counts beyond 2^32; a handful of events."""
     ds = dc.simulate("sq-memory", 10**10, 2, 0.5, [1e-7], replicates=1)

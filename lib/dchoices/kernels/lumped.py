@@ -5,8 +5,12 @@ it is below N, else an arrival. Both kernels return the number of events left wh
 is reached, so that the caller can enlarge them and go on with the same stream; nothing is ever cut off.
 """
 
+import numpy as np
+
 from dchoices.kernels.jit import kernel
 from dchoices.kernels.sfc64 import next_word, unit
+
+BLOCK = 32  # levels looked up at once; a change of block is one move in as many
 
 
 @kernel
@@ -96,30 +100,42 @@ def advance_memory(d, lam, events, count, by_queue, by_observation, rng, sent_by
 def advance_memoryless(d, lam, events, by_queue, rng, sent_by_queue):
     """Run SQ(d) without memory, d probes with replacement, for up to `events` uniformised events.
 
-    With servers ordered by queue length, the shortest of d probed queues is the one of the lowest probed rank.
+    With servers ordered by queue length, the shortest of d probed queues is the one of the lowest probed rank. Without
+    memory queues can be hundreds long (d = 1), so that ranks are looked up by blocks of levels first.
     Arguments and result are those of `advance_memory`.
     """
     a, b, c, counter = rng
     servers = by_queue.sum()
     total_rate = servers * (1.0 + lam)
     top = by_queue.size - 1
+    by_block = np.zeros(top // BLOCK + 1, np.int64)
+    for i in range(by_queue.size):
+        by_block[i // BLOCK] += by_queue[i]
     while events > 0:
         events -= 1
         word, a, b, c, counter = next_word(a, b, c, counter)
         position = unit(word) * total_rate
         if position < servers:
-            i, _ = _locate(by_queue, 0, int(position))
+            block, rank = _locate(by_block, 0, int(position))
+            i, _ = _locate(by_queue, block * BLOCK, rank)
             if i > 0:
                 by_queue[i] -= 1
                 by_queue[i - 1] += 1
+                if i % BLOCK == 0:
+                    by_block[block] -= 1
+                    by_block[block - 1] += 1
             continue
         lowest = 1.0
         for _ in range(d):
             word, a, b, c, counter = next_word(a, b, c, counter)
             lowest = min(lowest, unit(word))
-        i, _ = _locate(by_queue, 0, int(lowest * servers))
+        block, rank = _locate(by_block, 0, int(lowest * servers))
+        i, _ = _locate(by_queue, block * BLOCK, rank)
         by_queue[i] -= 1
         by_queue[i + 1] += 1
+        if (i + 1) % BLOCK == 0:
+            by_block[block] -= 1
+            by_block[block + 1] += 1
         sent_by_queue[i] += 1
         if i + 1 == top:
             break
