@@ -24,8 +24,9 @@ from dchoices.theory.closed_forms import (
 
 # Limits are read off runs with at least this many servers; with fewer, a claim about N -> ∞ is inconclusive.
 ENOUGH_SERVERS = 10_000
-# Closer to a step of the bound, in units of 1-λ, corrections for finite N die out slower than the ladder can show.
-AWAY_FROM_SWITCH = 0.02
+# Closer to a step of the bound, in units of 1-λ, the class that the step opens or closes holds so few servers that
+# fluctuations at N = 10^5 empty or fill it: corrections for finite N die out slower than the ladder can show.
+AWAY_FROM_SWITCH = 0.1
 # A slope of log distance against log N of -1/2 is met within this: corrections of relative order N^(-1/2) at the foot
 # of the ladder bend it by some hundredths, while a wrong limit has slope 0.
 SLOPE_TOLERANCE = 0.1
@@ -40,8 +41,10 @@ NO_MASS = 1e-3
 TIGHT = 0.5
 # Relative error allowed for a tail of SQ(d): far below what separates it from the policy with memory.
 RELATIVE = 0.1
-# Levels with fewer servers than this are left out: there one cannot tell 10 % from noise.
+# Levels with fewer servers than this, and loads above the next, are left out of the tails of SQ(d): few servers are
+# noisy, and near λ = 1 queues fluctuate slower than the runs are long.
 ENOUGH_AT_LEVEL = 1000
+NOT_HEAVY = 0.95
 # Shares of two models that differ by less, as they do where λ -> 1 and both vanish, are not told apart.
 SEPARATION = 0.02
 REVIEW = "abstract of arXiv:1802.06566"
@@ -76,7 +79,7 @@ def _slopes(distance: xr.DataArray) -> np.ndarray:
     id="P1",
     statement="The occupancy converges to the fluid path as N grows, from every start.",
     source="fluid limit, " + REVIEW,
-    quantity="slope of log sup-distance to the fluid path against log N, per start",
+    quantity="slope of log sup-distance to the fluid path against log N, per start, away from steps of the bound",
     tolerance_reason="N^(-1/2) fluctuations have slope -1/2, a wrong limit has slope 0; corrections at the foot of the "
     "ladder bend it by less than 0.1",
     controls={"d+1": "the fluid path with d + 1 probes"},
@@ -221,7 +224,7 @@ def tight_bound(data: Data, model: str) -> Iterator[Cell]:
     statement="Without memory every queue length keeps mass: a fraction λ^((d^i-1)/(d-1)) of servers has at least i "
     "jobs.",
     source="Mitzenmacher 2001; Vvedenskaya, Dobrushin and Karpelevich 1996; recalled in the " + REVIEW,
-    quantity="fraction of servers with at least i jobs over the formula's, i up to 2Q",
+    quantity="fraction of servers with at least i jobs over the formula's, i up to 2Q, λ up to 0.95",
     tolerance_reason="10 % of the formula; with memory there is nothing left beyond Q",
     controls={"sq-memory": "SQ(d) with memory"},
     dataset="stationary",
@@ -230,7 +233,7 @@ def tight_bound(data: Data, model: str) -> Iterator[Cell]:
 def memoryless_tails(data: Data, model: str) -> Iterator[Cell]:
     """Tails of SQ(d) at the largest N, at every level that holds enough servers."""
     runs = data["stationary"]
-    places = list(_places(runs, "sq" if model == CLAIM else "sq-memory", lambda d, lam: True))
+    places = list(_places(runs, "sq" if model == CLAIM else "sq-memory", lambda d, lam: lam <= NOT_HEAVY))
     tails = []
     for place in places:
         expected = sq_queue_length_pmf(place["λ"], place["d"])[::-1].cumsum()[::-1]
