@@ -1,12 +1,13 @@
-"""Import closures: the files of lib/dchoices that a notebook or a module runs, found by reading, not by running.
+"""Import closures: the files of lib/dchoices that a notebook or a module runs, found by reading them.
 
-Snakemake does not follow imports. The closure is what a rule names as its inputs, so that an edited kernel reruns
-what uses it and an edited plot reruns no simulation.
+Snakemake does not follow imports. The closure is what a rule names as its inputs, so that an edited kernel
+reruns what uses it and an edited plot reruns no simulation.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import hashlib
 import json
@@ -30,8 +31,8 @@ def closure(target: str | Path, lib: Path = LIB) -> list[Path]:
     Parameters
     ----------
     target : str or Path
-        A notebook ("notebooks/fluid.ipynb"), which is not in the result itself, or a module as `python -m` takes it
-        ("dchoices.claims"), which is.
+        A notebook ("notebooks/fluid.ipynb"), which is not in the result itself, or a module as `python -m`
+        takes it ("dchoices.claims"), which is.
     lib : Path
         The folder that holds the package.
 
@@ -46,7 +47,7 @@ def closure(target: str | Path, lib: Path = LIB) -> list[Path]:
         If the target does not exist, or a file on the way is no Python.
     """
     if str(target).endswith(".ipynb"):
-        waiting = _imports(_parse(Path(target)), "", lib)
+        waiting = _imports(Path(target), "", lib)
     else:
         waiting = set(_with_parents(str(target)))
         if _file(f"{target}.__main__", lib):
@@ -58,7 +59,7 @@ def closure(target: str | Path, lib: Path = LIB) -> list[Path]:
         if path is None:
             raise ClosureError(f"{module}: no such module in {lib}, named by {target} or what it imports")
         files[module] = path
-        waiting |= _imports(_parse(path), module, lib) - files.keys()
+        waiting |= _imports(path, module, lib) - files.keys()
     return sorted(files.values())
 
 
@@ -90,29 +91,24 @@ def _cells(path: Path) -> Iterator[tuple[str, str, list[str]]]:
         raise ClosureError(f"{path}: is no notebook of format 4") from None
 
 
-def _parse(path: Path) -> list[ast.stmt]:
-    """Return the statements of a module, or of the code cells of a notebook."""
+def _sources(path: Path) -> tuple[tuple[str, str], ...]:
+    """Return the code of a module, or of each code cell of a notebook, as (name for messages, source)."""
     if path.suffix != ".ipynb":
-        return _parsed(path.read_text("utf-8"), str(path))
-    code = (source for kind, source, _ in _cells(path) if kind == "code")
-    return [statement for k, source in enumerate(code, 1) for statement in _parse_cell(source, f"{path}, cell {k}")]
+        return ((str(path), path.read_text("utf-8")),)
+    cells = enumerate(_cells(path), 1)
+    return tuple((f"{path}, cell {k}", source) for k, (kind, source, _) in cells if kind == "code")
 
 
-def _parse_cell(source: str, name: str) -> list[ast.stmt]:
-    try:
-        return _parsed(source, name)
-    except ClosureError:
-        if source.lstrip().startswith("%%") and not re.match(r"\s*%%(time|timeit|capture|prun)\b", source):
-            return []  # a cell in another language
-        # Keep the indentation: a magic may be all that a block holds.
-        plain = (re.sub(r"\S.*", "pass", line) if MAGIC.match(line) else line for line in source.splitlines())
-        return _parsed("\n".join(plain), name)
-
-
-@functools.lru_cache(maxsize=1024)
-def _parsed(source: str, name: str) -> list[ast.stmt]:
-    try:
+def _parse(name: str, source: str) -> list[ast.stmt]:
+    """Return the statements of a module or cell, IPython's magics left out."""
+    with contextlib.suppress(SyntaxError):
         return ast.parse(source).body
+    if source.lstrip().startswith("%%") and not re.match(r"\s*%%(time|timeit|capture|prun)\b", source):
+        return []  # a cell in another language
+    # Keep the indentation: a magic may be all that a block holds.
+    plain = (re.sub(r"\S.*", "pass", line) if MAGIC.match(line) else line for line in source.splitlines())
+    try:
+        return ast.parse("\n".join(plain)).body
     except SyntaxError as error:
         raise ClosureError(f"{name}: line {error.lineno}: {error.msg}") from None
 
@@ -132,11 +128,18 @@ def _with_parents(module: str) -> list[str]:
     return [".".join(parts[:k]) for k in range(1, len(parts) + 1)]
 
 
-def _imports(statements: list[ast.stmt], module: str, lib: Path) -> set[str]:
-    """Return the modules of the package that code names; `module` is where the code stands ("" for a notebook)."""
+def _imports(path: Path, module: str, lib: Path) -> set[str]:
+    """Return the modules of the package that a file names; `module` is its own name ("" for a notebook)."""
+    named = _names(_sources(path), module, path.name == "__init__.py")
+    return {part for name in named for resolved in _resolve(name, lib) for part in _with_parents(resolved)}
+
+
+@functools.lru_cache(maxsize=1024)  # closures overlap, and the Snakefile asks for many
+def _names(sources: tuple[tuple[str, str], ...], module: str, package: bool) -> frozenset[str]:
+    """Return the dotted names of the package that code imports or reaches from what it imports."""
     names: set[str] = set()
     aliases: dict[str, str] = {}
-    nodes = list(_walk(statements))
+    nodes = [node for name, source in sources for node in _walk(_parse(name, source))]
     for node in nodes:
         if isinstance(node, ast.Import):
             for item in node.names:
@@ -144,7 +147,7 @@ def _imports(statements: list[ast.stmt], module: str, lib: Path) -> set[str]:
                 top = item.name.split(".")[0]
                 aliases[item.asname or top] = item.name if item.asname else top
         elif isinstance(node, ast.ImportFrom):
-            base = _absolute(node, module, lib)
+            base = _absolute(node, module, package)
             for item in node.names:
                 names.add(f"{base}.{item.name}")
                 aliases[item.asname or item.name] = f"{base}.{item.name}"
@@ -152,8 +155,7 @@ def _imports(statements: list[ast.stmt], module: str, lib: Path) -> set[str]:
         chain = _chain(node)
         if chain and chain[0] in aliases:
             names.add(".".join([aliases[chain[0]], *chain[1:]]))
-    own = {name for name in names if name.split(".")[0] == PACKAGE}
-    return {part for name in own for resolved in _resolve(name, lib) for part in _with_parents(resolved)}
+    return frozenset(name for name in names if name.split(".")[0] == PACKAGE)
 
 
 def _walk(statements: list[ast.stmt]) -> Iterator[ast.AST]:
@@ -168,12 +170,11 @@ def _walk(statements: list[ast.stmt]) -> Iterator[ast.AST]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _absolute(node: ast.ImportFrom, module: str, lib: Path) -> str:
+def _absolute(node: ast.ImportFrom, module: str, package: bool) -> str:
     """Return the absolute name of what `from ... import` names."""
     if not node.level:
         return node.module or ""
-    path = _file(module, lib)
-    inside = module.split(".") if path and path.name == "__init__.py" else module.split(".")[:-1]
+    inside = module.split(".") if package else module.split(".")[:-1]
     base = inside[: len(inside) - node.level + 1]
     return ".".join([*base, *([node.module] if node.module else [])])
 
@@ -188,7 +189,7 @@ def _chain(node: ast.AST) -> list[str]:
 
 
 def _resolve(name: str, lib: Path) -> list[str]:
-    """Return the modules that a dotted name loads: the longest module in it, or where the package exports it from."""
+    """Return the modules behind a dotted name: the longest module in it, or where an export comes from."""
     parts = name.split(".")
     exports = _exports(lib)
     if len(parts) > 1 and _file(f"{PACKAGE}.{parts[1]}", lib) is None:
@@ -204,9 +205,15 @@ def _exports(lib: Path) -> dict[str, str]:
     root = _file(PACKAGE, lib)
     if root is None:
         raise ClosureError(f"{lib}: holds no package {PACKAGE}")
-    for statement in _parse(root):
-        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        if any(isinstance(target, ast.Name) and target.id == "_EXPORTS" for target in targets):
-            value: dict[str, str] = ast.literal_eval(statement.value)  # type: ignore[attr-defined]
-            return {name: f"{PACKAGE}.{module}" for name, module in value.items()}
-    return {}
+    return dict(_exports_in(str(root), root.read_text("utf-8")))
+
+
+@functools.lru_cache(maxsize=16)
+def _exports_in(name: str, source: str) -> tuple[tuple[str, str], ...]:
+    for statement in _parse(name, source):
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            if any(isinstance(target, ast.Name) and target.id == "_EXPORTS" for target in targets):
+                exports: dict[str, str] = ast.literal_eval(statement.value)
+                return tuple((export, f"{PACKAGE}.{module}") for export, module in exports.items())
+    return ()

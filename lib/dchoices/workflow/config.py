@@ -1,6 +1,6 @@
 """The configuration of a study: read, checked against config/schema.json, turned into the list of jobs.
 
-``python -m dchoices.workflow.config config/paper.yaml`` prints the plan, or the one line that says what is wrong.
+``python -m dchoices.workflow.config config/paper.yaml`` prints the plan, or one line that says what is wrong.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Job:
 
     def as_yaml(self) -> str:
         """Return the text of the job's parameter file."""
-        return yaml.safe_dump(self.parameters, sort_keys=False, allow_unicode=True, default_flow_style=None)
+        return yaml.safe_dump(self.parameters, allow_unicode=True, default_flow_style=None)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = key_node.value
             if key in seen and key_node.tag != "tag:yaml.org,2002:merge":
-                raise ConfigError(f"line {key_node.start_mark.line + 1}: {key}: key is given twice, must be given once")
+                line = key_node.start_mark.line + 1
+                raise ConfigError(f"line {line}: {key}: is given twice, must be given once")
             seen.add(key)
         return super().construct_mapping(node, deep)
 
@@ -105,7 +106,7 @@ def read(path: str | Path) -> Any:
         If the file cannot be read, is no YAML, or gives a key twice.
     """
     try:
-        return yaml.load(Path(path).read_text("utf-8"), _UniqueKeyLoader)  # noqa: S506 - a SafeLoader
+        return yaml.load(Path(path).read_text("utf-8"), _UniqueKeyLoader)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -149,8 +150,7 @@ def _check(config: Any) -> dict[str, Any]:
     errors = list(_validator().iter_errors(config))
     if errors:
         # A misspelt key is also a missing key: the misspelling explains more.
-        first = min(errors, key=lambda error: (error.validator != "additionalProperties", _sort_key(error.path)))
-        raise ConfigError(_explain(first))
+        raise ConfigError(_explain(min(errors, key=lambda error: error.validator != "additionalProperties")))
     checked: dict[str, Any] = _whole_numbers(config, _schema())
     for name, study in checked["studies"].items():
         _check_time_grid(f"studies.{name}", study)
@@ -242,10 +242,16 @@ def estimated_events(parameters: Mapping[str, Any]) -> float:
     """Return the expected number of uniformised events, at rate N(1+λ), that a notebook simulates."""
     if "N" not in parameters:
         return 0.0
-    duration = parameters["t_end"] if "t_end" in parameters else parameters["warm_up"] + parameters["horizon"]
-    rates = sum(parameters["N"]) * sum(1 + lam for lam in parameters["lam"])
-    repeats = parameters["replicates"] * math.prod(len(parameters.get(k, [0])) for k in ("d", "starts", "policies"))
-    return float(rates * duration * repeats)
+    per_server = sum((1 + lam) * _duration(parameters, lam) for lam in parameters["lam"])
+    cases = math.prod(len(parameters[axis]) for axis in ("d", "starts", "policies") if axis in parameters)
+    return float(sum(parameters["N"]) * per_server * cases * parameters["replicates"])
+
+
+def _duration(parameters: Mapping[str, Any], lam: float) -> float:
+    """Return the simulated time of one replicate; that of a stationary run grows with its relaxation time."""
+    if "t_end" in parameters:
+        return float(parameters["t_end"])
+    return sum(max(parameters["shortest"], parameters[span] / (1 - lam)) for span in ("warm_up", "horizon"))
 
 
 def _check_budgets(plan: Plan) -> None:
@@ -253,12 +259,9 @@ def _check_budgets(plan: Plan) -> None:
         estimate = plan.events(study)
         if estimate > budget:
             raise ConfigError(
-                f"studies.{study}.events = {budget:.3g}: must be at least the estimated {estimate:.3g} events; "
-                "raise the budget, or ask for fewer or smaller runs"
+                f"studies.{study}.events = {budget:.3g}: must be at least the estimated {estimate:.3g} "
+                "events; raise the budget, or ask for fewer or smaller runs"
             )
-
-
-# --- error messages ---------------------------------------------------------------------------------------------
 
 
 def _explain(error: Any) -> str:
@@ -284,7 +287,8 @@ def _explain_unknown_key(error: Any) -> str:
     known = list(error.schema["properties"])
     key = next(key for key in error.instance if key not in known)
     field = _join(_field(error.absolute_path), str(key))
-    return f"{field} = {_show(error.instance[key])}: unknown key{_nearest(str(key), known)}; must be one of {', '.join(known)}"
+    nearest = _nearest(str(key), known)
+    return f"{field} = {_show(error.instance[key])}: unknown key{nearest}; must be one of {', '.join(known)}"
 
 
 def _allowed(schema: Mapping[str, Any]) -> str:
@@ -326,10 +330,6 @@ def _field(path: Iterable[str | int]) -> str:
 
 def _join(field: str, key: str) -> str:
     return key if field in ("", "the file") else f"{field}.{key}"
-
-
-def _sort_key(path: Iterable[str | int]) -> list[str]:
-    return [f"{step:09d}" if isinstance(step, int) else str(step) for step in path]
 
 
 def _show(value: Any) -> str:

@@ -1,25 +1,27 @@
 """Run a notebook with the parameters of a file, for one job of the workflow.
 
-What papermill leaves to its user is strict here: a misspelt or missing parameter is refused before anything runs, the
-exit code is not 0 on any error, a dead kernel included, and the notebook must have written its dataset.
+Stricter than papermill: a misspelt or missing parameter is refused before anything runs, the exit code is not
+0 on any error, a dead kernel included, and the notebook must have written its dataset.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import os
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 START_TIMEOUT = 180  # seconds; a cold file cache on a busy machine takes well over papermill's 60
-IOPUB_TIMEOUT = 60  # seconds for an output to arrive after its cell is done; nbclient's 4 fail on a busy machine
+IOPUB_TIMEOUT = 60  # seconds for an output to arrive after its cell; nbclient's 4 fail on a busy machine
 SAVE_EVERY = 30  # seconds between two saves of the executed notebook while a cell runs
 TRACEBACK_LINES = 30  # of a failed cell, in the log; the executed notebook holds all
 
@@ -56,8 +58,11 @@ def run(notebook: Path, parameters_file: Path, output: Path, log_notebook: Path)
     parameters = _parameters(notebook, parameters_file) | {"output": output.as_posix()}
     log_notebook.parent.mkdir(parents=True, exist_ok=True)
     output.parent.mkdir(parents=True, exist_ok=True)
-    before = _state(output)
-    with tempfile.TemporaryDirectory(prefix="dchoices-", ignore_cleanup_errors=True) as folder:
+    with (
+        _alone(log_notebook.with_suffix(".lock")),
+        tempfile.TemporaryDirectory(prefix="dchoices-", ignore_cleanup_errors=True) as folder,
+    ):
+        before = _state(output)
         papermill.execute_notebook(
             notebook,
             log_notebook,
@@ -105,6 +110,18 @@ def _parameters(notebook: Path, parameters_file: Path) -> dict[str, Any]:
     return given
 
 
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock: a run that outlived its killed workflow is waited for, or it would write last."""
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"Waiting for another run that holds {path}", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def _state(path: Path) -> tuple[int, int] | None:
     """Return what changes when a file is written or replaced."""
     return (path.stat().st_ino, path.stat().st_mtime_ns) if path.exists() else None
@@ -117,8 +134,8 @@ def _isolated(folder: str) -> Any:
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # python3 is this interpreter, whatever ~/.local says
     from traitlets.config import Config
 
-    # Ports are chosen, released and bound again, which fails when kernels start together. Sockets are files: `ip` is
-    # the start of their paths, by default one in the current directory that all kernels would share.
+    # Ports are chosen, released and bound again, which fails when kernels start together. Sockets are files;
+    # `ip` is the start of their paths, by default one in the current directory that all kernels would share.
     return Config({"KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"}})
 
 
@@ -141,7 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("output", type=Path, help="dataset that the notebook writes")
     parser.add_argument("--log-notebook", type=Path, required=True, help="where the executed notebook goes")
     given = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the kernel is shut down
+    # Leave by an exception, so that the kernel is shut down.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     started = time.monotonic()
     try:
         run(given.notebook, given.parameters, given.output, given.log_notebook)

@@ -1,4 +1,4 @@
-"""The verdict on a whole run: red when a claim fails, or when a control, which must fail, does not."""
+"""The verdict on a whole run: red when a claim fails, or when its control, which must fail, does not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VERDICTS = ("pass", "fail", "inconclusive")
 
 
 def problems(claims: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return one line for each claim that makes the run red.
+    """Return one line for each claim that fails and each control that does not fail where its claim is decided.
 
     Parameters
     ----------
@@ -35,21 +35,28 @@ def problems(claims: Sequence[Mapping[str, Any]]) -> list[str]:
     for claim in claims:
         for key in ("verdict", "control_verdict"):
             if claim[key] not in VERDICTS:
-                raise ValueError(f"{claim['id']}: {key} = {claim[key]!r}: must be one of {', '.join(VERDICTS)}")
+                allowed = ", ".join(VERDICTS)
+                raise ValueError(f"{claim['id']}: {key} = {claim[key]!r}: must be one of {allowed}")
         if claim["verdict"] == "fail":
             lines.append(f"{claim['id']}: fails: {_measured(claim, '')} at {claim['at']}")
-        if claim["control_verdict"] != "fail":
+        # Too little data leaves both undecided, as in the smoke profile; that is inconclusive, and not red.
+        undecided = claim["verdict"] == claim["control_verdict"] == "inconclusive"
+        if claim["control_verdict"] != "fail" and not undecided:
             lines.append(
-                f"{claim['id']}: its control ({claim['control']}) must fail, but is {claim['control_verdict']}: "
-                f"{_measured(claim, 'control_')}"
+                f"{claim['id']}: its control ({claim['control']}) must fail, "
+                f"but is {claim['control_verdict']}: {_measured(claim, 'control_')}"
             )
     return lines
 
 
 def _measured(claim: Mapping[str, Any], prefix: str) -> str:
-    low, high = ("" if bound is None else f"{bound:.4g}" for bound in claim["tolerance"])
-    interval = ", ".join(f"{bound:.4g}" for bound in claim[f"{prefix}ci95"])
-    return f"measured {claim[f'{prefix}measured']:.4g} [{interval}], tolerance [{low or '-∞'}, {high or '∞'}]"
+    measured, low, high = map(_number, (claim[f"{prefix}measured"], *claim[f"{prefix}ci95"]))
+    least, most = map(_number, claim["tolerance"])
+    return f"measured {measured} [{low}, {high}], tolerance [{least}, {most}]"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
 
 
 def summary(claims: Sequence[Mapping[str, Any]]) -> str:

@@ -1,0 +1,84 @@
+# make          set up .venv and run the whole study; the report is report/build/report.html
+# make smoke    the same at tiny sizes, in under a minute
+# make test     lint, types and the fast tests
+# make lab      JupyterLab on the notebooks
+# make lock     pin every package anew in requirements.lock
+# make claims   copy the table of claims and the main figure of a run to report/, for the README
+# make clean    remove all results, logs and compiled kernels
+#
+# make CONFIG=config/mine.yaml runs a study of your own, make CORES=1 uses one core.
+
+CORES ?= all
+CONFIG ?=
+PYTHON ?= python3
+
+.DEFAULT_GOAL := all
+.PHONY: all smoke test lab lock claims clean
+
+VENV := .venv
+PY := $(VENV)/bin/python
+INSTALLED := $(VENV)/installed.lock
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tools are run as modules: the scripts in .venv/bin hold an absolute path, and break when the folder is moved.
+SNAKEMAKE := $(PY) -m snakemake --cores $(CORES)
+
+# One run at a time. Who holds make.lock knows that no run is alive, so a lock of Snakemake's is what a killed run
+# left. (Jobs that outlive it are waited for by the runner of notebooks.)
+define run
+@mkdir -p .snakemake
+@if command -v flock > /dev/null; then \
+	exec 9> .snakemake/make.lock; \
+	flock -n 9 || { echo "Waiting for another run in this folder to end"; flock 9; }; \
+	if [ -n "$$(ls -A .snakemake/locks 2> /dev/null)" ]; then $(SNAKEMAKE) $(1) --unlock; fi; \
+fi; \
+$(SNAKEMAKE) $(1)
+endef
+
+all: $(INSTALLED)
+	$(call run,$(if $(CONFIG),--configfile $(CONFIG)))
+
+smoke: $(INSTALLED)
+	$(call run,--configfile config/smoke.yaml)
+
+test: $(INSTALLED)
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(PY) -m pytest
+
+lab: $(INSTALLED)
+	$(PY) -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks
+
+lock: $(INSTALLED)
+	$(PY) -m uv pip compile pyproject.toml --all-extras --universal --generate-hashes --fork-strategy fewest \
+		--no-header --quiet -o requirements.lock.new
+	mv requirements.lock.new requirements.lock
+
+claims:
+	cp report/build/claims.md report/claims.md
+	cp report/build/main-figure.svg report/main-figure.svg
+
+clean:
+	[ ! -d data ] || find data -mindepth 1 -maxdepth 1 ! -name reference -exec rm -rf {} +
+	rm -rf report/build .snakemake .numba_cache
+
+# The environment holds a copy of the lock that it was made from: an unchanged lock is not installed again.
+$(INSTALLED): requirements.lock pyproject.toml
+	@set -e; \
+	if ! $(PY) -c '' 2> /dev/null; then \
+		for candidate in $(PYTHON) python3.13 python3.12 python3.11; do \
+			if $$candidate -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2> /dev/null; \
+			then base=$$candidate; break; fi; \
+		done; \
+		if [ -z "$${base:-}" ]; then \
+			echo "Python 3.11, 3.12 or 3.13 is needed: make PYTHON=/path/to/python" >&2; exit 1; \
+		fi; \
+		echo "Making $(VENV) with $$($$base --version)"; \
+		$$base -m venv --clear $(VENV); \
+	fi; \
+	if ! cmp -s requirements.lock $@; then \
+		echo "Installing the packages of requirements.lock into $(VENV), a few minutes the first time"; \
+		{ command -v uv > /dev/null && uv pip install --quiet --python $(PY) --require-hashes -r requirements.lock; } || \
+			$(PY) -m pip install --quiet --require-hashes -r requirements.lock; \
+	fi; \
+	$(PY) -m pip install --quiet --no-deps --no-build-isolation -e .; \
+	cp requirements.lock $@

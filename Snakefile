@@ -1,0 +1,224 @@
+"""Power-of-d choices with memory: config -> notebooks -> datasets -> claims -> report -> verdict.
+
+    snakemake --cores all                                      the study of the report
+    snakemake --cores all --configfile config/smoke.yaml       every step at tiny sizes
+
+What to study is in config/, how to run it (cores, memory, reruns) in profiles/. Whether a rule runs again is decided
+by contents: of the notebook, of the files of lib/ that it imports (both hashed in `params`, since the times of files
+miss an edit that carries an older time), and of its parameters.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+# Commands are relative, and find this interpreter and this lib/, wherever the folder lies and whoever calls.
+sys.path.insert(0, str(Path(workflow.basedir) / "lib"))
+os.environ["PYTHONPATH"] = os.pathsep.join([sys.path[0], os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+
+from dchoices.workflow.closure import ClosureError, closure, code_hash
+from dchoices.workflow.config import ConfigError, make_plan, read
+
+# --- the plan -----------------------------------------------------------------------------------------------------
+
+if not workflow.configfiles:
+
+    configfile: "config/paper.yaml"
+
+
+try:
+    for file in workflow.configfiles:
+        read(os.path.relpath(file))  # refuses what Snakemake lets pass: a key given twice
+    PLAN = make_plan(config, os.path.relpath(workflow.configfiles[-1]))
+    MODULES = ("dchoices.datasets", "dchoices.claims", "dchoices.report", "dchoices.workflow.verdict")
+    NOTEBOOKS = {study: Path("notebooks", f"{study}.ipynb") for study in PLAN.studies}
+    CODE = {name: closure(name) for name in MODULES} | {study: closure(path) for study, path in NOTEBOOKS.items()}
+except (ConfigError, ClosureError) as error:
+    raise WorkflowError(str(error))
+
+DATA = f"data/{PLAN.profile}"
+REPORT = "report/build" if PLAN.profile == "paper" else f"report/build/{PLAN.profile}"
+RUNS = [f"{DATA}/runs/{name}.nc" for name in PLAN.jobs]
+DATASETS = [f"{DATA}/{study}.nc" for study in PLAN.studies]
+REFERENCE = sorted(str(path) for path in Path("data/reference").glob("*") if path.is_file())
+TEMPLATE = sorted(
+    str(path)
+    for path in Path("report").glob("*")
+    if path.is_file() and path.name not in ("claims.md", "main-figure.svg")  # copies of results
+)
+
+# numba and the linear algebra would each use all cores; a job is counted as one.
+LIMITS = (
+    "NUMBA_NUM_THREADS={threads} OMP_NUM_THREADS={threads} "
+    "OPENBLAS_NUM_THREADS={threads} MKL_NUM_THREADS={threads} "
+)
+
+
+def job(wildcards):
+    """The job that a run or a parameter file belongs to."""
+    return PLAN.jobs[f"{wildcards.study}/{wildcards.part}"]
+
+
+def code(name):
+    """What the jobs of a notebook or module depend on, as one hash."""
+    return code_hash([*CODE[name], *([NOTEBOOKS[name]] if name in NOTEBOOKS else [])])
+
+
+wildcard_constraints:
+    study="|".join(PLAN.studies),
+    part="[^/]+",
+
+
+localrules:
+    all,
+    parameters,
+    verdict,
+
+
+# --- the rules ----------------------------------------------------------------------------------------------------
+
+
+# Every file is named: Snakemake does not miss an intermediate one, such as the run that failed after an edit.
+rule all:
+    input:
+        RUNS,
+        DATASETS,
+        f"{DATA}/claims.json",
+        f"{REPORT}/report.html",
+        f"{REPORT}/report.pdf",
+        f"{REPORT}/claims.md",
+        f"{REPORT}/main-figure.svg",
+        f"{DATA}/verdict.txt",
+    message:
+        "Everything is there"
+
+
+rule parameters:
+    output:
+        f"{DATA}/parameters/{{study}}/{{part}}.yaml",
+    priority: 1e15  # before any run, or the order of the runs would be that of their parameter files
+    params:
+        text=lambda wildcards: job(wildcards).as_yaml(),
+    message:
+        "Parameters of {wildcards.study} {wildcards.part}"
+    shell:
+        "printf %s {params.text:q} > {output}.$$ && mv {output}.$$ {output}"
+
+
+# The notebook is ancient: its hash in params leaves out the outputs that JupyterLab saves with it.
+rule notebook:
+    input:
+        lambda wildcards: CODE[wildcards.study],
+        notebook=ancient("notebooks/{study}.ipynb"),
+        parameters=f"{DATA}/parameters/{{study}}/{{part}}.yaml",
+    output:
+        f"{DATA}/runs/{{study}}/{{part}}.nc",
+    log:
+        notebook=f"{DATA}/logs/{{study}}/{{part}}.ipynb",
+        text=f"{DATA}/logs/{{study}}/{{part}}.log",
+    benchmark:
+        f"{DATA}/benchmarks/{{study}}/{{part}}.tsv"
+    threads: 1
+    priority: lambda wildcards: job(wildcards).events  # long runs first
+    params:
+        code=lambda wildcards: code(wildcards.study),
+    message:
+        "Running {wildcards.study} {wildcards.part}, progress in {log.text}"
+    shell:
+        LIMITS + "python -m dchoices.workflow.run_notebook {input.notebook} {input.parameters} {output}"
+        " --log-notebook {log.notebook} > {log.text} 2>&1 || {{ tail -n 40 {log.text} >&2; exit 1; }}"
+
+
+rule merge:
+    input:
+        CODE["dchoices.datasets"],
+        runs=lambda wildcards: [f"{DATA}/runs/{wildcards.study}/{part}.nc" for part in PLAN.parts(wildcards.study)],
+    output:
+        f"{DATA}/{{study}}.nc",
+    log:
+        f"{DATA}/logs/{{study}}/merge.log",
+    threads: 1
+    params:
+        code=code("dchoices.datasets"),
+    message:
+        "Merging {wildcards.study}"
+    shell:
+        LIMITS + "python -m dchoices.datasets {output} {input.runs} 2>&1 | tee {log}"
+
+
+rule claims:
+    input:
+        CODE["dchoices.claims"],
+        REFERENCE,
+        DATASETS,
+    output:
+        f"{DATA}/claims.json",
+    log:
+        f"{DATA}/logs/claims.log",
+    threads: 1
+    params:
+        code=code("dchoices.claims"),
+    message:
+        "Checking the claims"
+    shell:
+        LIMITS + f"python -m dchoices.claims {DATA} {{output}} 2>&1 | tee {{log}}"
+
+
+rule report:
+    input:
+        CODE["dchoices.report"],
+        TEMPLATE,
+        DATASETS,
+        claims=f"{DATA}/claims.json",
+    output:
+        f"{REPORT}/report.html",
+        f"{REPORT}/report.pdf",
+        f"{REPORT}/claims.md",
+        f"{REPORT}/main-figure.svg",
+    log:
+        f"{DATA}/logs/report.log",
+    threads: 1
+    params:
+        code=code("dchoices.report"),
+    message:
+        "Writing the report"
+    shell:
+        LIMITS + f"python -m dchoices.report --data {DATA} --template report/report.md --out {REPORT} 2>&1 | tee {{log}}"
+
+
+# Last and alone in turning red, so that the report is there to be read.
+rule verdict:
+    input:
+        CODE["dchoices.workflow.verdict"],
+        f"{REPORT}/report.html",
+        f"{REPORT}/report.pdf",
+        claims=f"{DATA}/claims.json",
+    output:
+        f"{DATA}/verdict.txt",
+    log:
+        f"{DATA}/logs/verdict.log",
+    params:
+        code=code("dchoices.workflow.verdict"),
+    message:
+        f"The verdict; the report is {REPORT}/report.html"
+    shell:
+        "python -m dchoices.workflow.verdict {input.claims} {output} 2>&1 | tee {log}"
+
+
+# numba's cache is not safe against jobs that fill it together: compile first, in one process (seconds, if compiled).
+# No rule, as Snakemake drops jobs below one that reruns, when they take its output as ancient (snakemake#4166), and
+# reruns them all, when they do not.
+onstart:
+    print("Compiling the kernels")
+    shell("python -m dchoices.warm_up")
+
+
+onsuccess:
+    print(f"The report is {REPORT}/report.html")
+
+
+onerror:
+    print(f"Logs and executed notebooks are in {DATA}/logs")

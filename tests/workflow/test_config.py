@@ -1,0 +1,205 @@
+"""The configuration: bad input is one line that names file, field, value and what is allowed."""
+
+import copy
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from dchoices.workflow import config
+
+ROOT = Path(__file__).parents[2]
+GOOD = yaml.safe_load("""
+profile: small
+seed: 1
+studies:
+  trajectories: {N: [100, 1000], d: &d [1, 2], lam: &lam [0.3, 0.5, 0.7, 0.9], t_end: 5, t_step: 0.5,
+                 replicates: 3, split: [d], events: 1.0e+6}
+  starts: {starts: [overloaded-3, stale-2], N: [100], d: [2], lam: [0.4], t_end: 5, t_step: 0.1,
+           replicates: 3, events: 1.0e+6}
+  fluid: {d: *d, lam: *lam, t_end: 5, t_step: 0.5}
+  fixed_points: {d: [1, 2, 3], lam_points: 50}
+  stationary: {policies: [sq-memory, sq], N: [100], d: *d, lam: [0.3, 0.9], warm_up: 2, horizon: 2, shortest: 20,
+               replicates: 3, split: [d], events: 1.0e+7}
+""")
+
+
+def changed(path, value):
+    """Return the good configuration with one field replaced."""
+    content = copy.deepcopy(GOOD)
+    *parents, last = path
+    place = content
+    for step in parents:
+        place = place[step]
+    place[last] = value
+    return content
+
+
+def error_of(content):
+    with pytest.raises(config.ConfigError) as caught:
+        config.make_plan(content, "some.yaml")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+T = ("studies", "trajectories")
+S = ("studies", "stationary")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        # out of range
+        ((*T, "lam", 2), 1.2, "trajectories.lam[2] = 1.2: must be a number greater than 0 and less than 1"),
+        ((*T, "lam", 0), 0, "trajectories.lam[0] = 0: must be a number greater than 0 and less than 1"),
+        ((*T, "d"), [0], "trajectories.d[0] = 0: must be an integer of at least 1"),
+        ((*T, "N"), [0], "trajectories.N[0] = 0: must be an integer from 1 to 10^10"),
+        ((*T, "t_end"), -1, "trajectories.t_end = -1: must be a number greater than 0"),
+        ((*T, "replicates"), 1, "trajectories.replicates = 1: must be an integer of at least 2"),
+        (("seed",), -1, "seed = -1: must be an integer from 0 to 2^63 - 1"),
+        (("profile",), "My run", "profile = 'My run': must be a name of lower-case letters"),
+        (("profile",), "reference", "profile = 'reference': must be a name"),
+        # lists
+        ((*T, "lam"), [], "trajectories.lam = []: must be a list of at least one value, each a number"),
+        ((*T, "lam"), 0.5, "trajectories.lam = 0.5: must be a list of at least one value"),
+        ((*T, "N"), [100, 1000, 100], "trajectories.N = [100, 1000, 100]: must not hold 100 twice"),
+        ((*T, "N"), [100, 100.0], "must not hold 100.0 twice"),
+        # types
+        ((*T, "replicates"), "5", "trajectories.replicates = '5': must be an integer of at least 2"),
+        ((*T, "replicates"), True, "trajectories.replicates = True: must be an integer of at least 2"),
+        ((*T, "lam", 1), True, "trajectories.lam[1] = True: must be a number greater than 0"),
+        ((*T, "d"), [1.5], "trajectories.d[0] = 1.5: must be an integer of at least 1"),
+        ((*T, "d"), [None], "trajectories.d[0] = None: must be an integer of at least 1"),
+        ((*T, "t_end"), float("inf"), "trajectories.t_end = inf: must be a finite number"),
+        ((*T, "lam", 3), float("nan"), "trajectories.lam[3] = nan: must be a finite number"),
+        (("studies",), [1], "studies = [1]: must be a mapping"),
+        # names
+        ((*S, "policies"), ["sq-memry"], "'sq-memry': must be one of sq-memory, sq, did you mean sq-memory?"),
+        ((*S, "split"), ["t"], "stationary.split[0] = 't': must be one of d, lam, N"),
+        ((*S, "split"), ["d", "N"], "stationary.split = ['d', 'N']: must be a list of at most one axis"),
+        (("studies", "starts", "starts"), ["over"], "starts[0] = 'over': must be empty, fixed-point, "),
+        ((*T, "lamda"), [0.5], "trajectories.lamda = [0.5]: unknown key, did you mean lam?; must be one of"),
+        (("sed",), 1, "sed = 1: unknown key, did you mean seed?; must be one of profile, seed, studies"),
+        # what the schema cannot say
+        ((*T, "t_step"), 0.3, "trajectories.t_step = 0.3: must divide t_end = 5 into a whole number"),
+        ((*T, "t_step"), 50, "trajectories.t_step = 50: must divide t_end = 5"),
+        (("studies", "fluid", "lam"), [0.5], "fluid.lam = [0.5]: must be that of studies.trajectories"),
+        ((*T, "N"), [10**9], "trajectories.events = 1e+06: must be at least the estimated 1.92e+11 events"),
+    ],
+)  # fmt: skip
+def test_bad_values_are_named(path, value, message):
+    error = error_of(changed(path, value))
+    assert error.startswith(f"some.yaml: {path[0]}")
+    assert message in error
+
+
+@pytest.mark.parametrize(("text", "numbers"), [("1e5", "1.0e+5 or 100000"), ("2.5e-1", "2.5e-1 or 0.25")])
+def test_number_that_yaml_reads_as_a_string_is_explained(text, numbers):
+    assert f"(YAML reads {text} as a string: write {numbers})" in error_of(changed((*T, "t_end"), text))
+    assert isinstance(yaml.safe_load(numbers.split(" or ")[0]), float)
+
+
+def test_misspelt_key_is_reported_before_the_missing_one():
+    content = copy.deepcopy(GOOD)
+    content["studies"]["stationary"]["warmup"] = content["studies"]["stationary"].pop("warm_up")
+    assert "studies.stationary.warmup = 2: unknown key, did you mean warm_up?" in error_of(content)
+
+
+def test_missing_key_is_named_with_what_it_must_be():
+    content = copy.deepcopy(GOOD)
+    del content["studies"]["stationary"]["horizon"]
+    assert "studies.stationary.horizon: is missing, must be a number greater than 0" in error_of(content)
+
+
+def test_whole_floats_become_integers():
+    plan = config.make_plan(changed((*T, "N"), [100, 1.0e3]))
+    sizes = plan.jobs["trajectories/d=1"].parameters["N"]
+    assert sizes == [100, 1000]
+    assert all(type(size) is int for size in sizes)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\nb: 2\na: 3\n", r"line 3: a: is given twice"),
+        ("a: {b: 1, b: 2}\n", r"line 1: b: is given twice"),
+        ("a: [1\n", r"is no valid YAML"),
+        ("a: !!python/object/apply:os.getcwd []\n", r"is no valid YAML"),
+    ],
+)
+def test_unreadable_files_are_refused(tmp_path, text, message):
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(config.ConfigError, match=f"^{re.escape(str(path))}: .*{message}") as caught:
+        config.read(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_anchors_and_merge_keys_are_read(tmp_path):
+    path = tmp_path / "good.yaml"
+    path.write_text("a: &a {x: 1, y: 2}\nb:\n  <<: *a\n  y: 3\n")
+    assert config.read(path)["b"] == {"x": 1, "y": 3}
+
+
+@pytest.mark.parametrize("profile", ["paper", "smoke"])
+def test_the_profiles_are_valid(profile):
+    path = ROOT / "config" / f"{profile}.yaml"
+    plan = config.make_plan(config.read(path), str(path))
+    assert plan.profile == profile
+    assert plan.studies == ["trajectories", "starts", "fluid", "fixed_points", "stationary"]
+
+
+def test_split_makes_one_job_for_each_value():
+    plan = config.make_plan(changed((*T, "split"), ["lam"]))
+    assert plan.parts("trajectories") == ["lam=0.3", "lam=0.5", "lam=0.7", "lam=0.9"]
+    assert plan.parts("fluid") == ["all"]
+    job = plan.jobs["trajectories/lam=0.3"]
+    assert job.parameters == {
+        "N": [100, 1000], "d": [1, 2], "lam": [0.3], "t_end": 5, "t_step": 0.5, "replicates": 3, "seed": 1
+    }  # fmt: skip
+    assert yaml.safe_load(job.as_yaml()) == job.parameters
+
+
+def test_estimated_events():
+    trajectories = {
+        "N": [10, 20],
+        "d": [1, 2, 3],
+        "lam": [0.5, 0.7],
+        "t_end": 4,
+        "t_step": 1,
+        "replicates": 2,
+    }
+    assert config.estimated_events(trajectories) == pytest.approx(30 * 3.2 * 4 * 3 * 2)
+    stationary = {"policies": ["sq"], "N": [10], "d": [2], "lam": [0.5, 0.9], "replicates": 2}
+    stationary |= {"warm_up": 3, "horizon": 7, "shortest": 10}
+    assert config.estimated_events(stationary) == pytest.approx(10 * 2 * (1.5 * (10 + 14) + 1.9 * (30 + 70)))
+    assert config.estimated_events({"d": [1], "lam_points": 9}) == 0
+
+
+def test_command_prints_the_plan(tmp_path, capsys):
+    path = tmp_path / "good.yaml"
+    path.write_text(yaml.safe_dump(GOOD))
+    assert config.main([str(path)]) == 0
+    assert "profile small: 7 jobs" in capsys.readouterr().out
+
+
+def test_command_refuses_with_one_line_and_exit_code_2(tmp_path, capsys):
+    path = tmp_path / "bad.yaml"
+    path.write_text(yaml.safe_dump(changed((*T, "lam", 2), 1.2)))
+    assert config.main([str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"{path}: studies.trajectories.lam[2] = 1.2: must be a number greater than 0 and less than 1\n"
+
+
+def test_reading_the_plan_stays_light():
+    """The Snakefile imports these modules at every call: no numba, no xarray, no URI grammar."""
+    code = (
+        "import sys; from dchoices.workflow import closure, config;"
+        "config.make_plan(config.read('config/smoke.yaml'));"
+        "print([name for name in ('numba', 'numpy', 'xarray', 'rfc3987_syntax') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
