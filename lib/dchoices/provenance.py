@@ -10,7 +10,6 @@ from importlib import metadata
 from typing import Any
 
 PACKAGES = (
-    "dchoices",
     "numpy",
     "numba",
     "scipy",

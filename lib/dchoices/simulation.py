@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from scipy.special import gammaincc
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from dchoices import policies, starts, statistics, validation
 from dchoices.kernels import lumped, sfc64
