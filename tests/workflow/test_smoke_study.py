@@ -1,0 +1,92 @@
+"""The whole way once, at tiny sizes: what a run leaves is what the README promises."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import xarray as xr
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(folder, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "snakemake", "--configfile", "config/smoke.yaml", *arguments],
+        cwd=folder,
+        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    for name in ("Snakefile", "config", "profiles", "lib", "notebooks", "report"):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("build", "__pycache__"))
+        else:
+            shutil.copy(source, folder / name)
+    ran = run(folder)
+    assert ran.returncode == 0, ran.stdout[-5000:]
+    return folder
+
+
+def test_trajectories_are_complete(study):
+    with xr.open_dataset(study / "data/smoke/trajectories.nc") as ds:
+        ds.load()
+    assert {"N", "d", "λ", "t", "queue_length"} <= set(ds.dims)
+    assert ds.sup_distance.dims == ("replicate", "N", "d", "λ")
+    for name in ds.variables:
+        assert not ds[name].isnull().any(), name
+        assert ds[name].attrs["units"], name
+        assert ds[name].attrs["description"], name
+    assert ds.occupancy.sum("queue_length").values == pytest.approx(1, abs=1e-12)
+    for attribute in ("commit", "parameters", "seed", "versions", "content_hash", "notebook", "title"):
+        assert attribute in ds.attrs
+
+
+def test_fluid_is_on_the_grid_of_the_trajectories(study):
+    with (
+        xr.open_dataset(study / "data/smoke/trajectories.nc") as ours,
+        xr.open_dataset(study / "data/smoke/fluid.nc") as fluid,
+    ):
+        for dim in ("d", "λ", "t"):
+            assert ours.indexes[dim].equals(fluid.indexes[dim])
+
+
+def test_every_claim_is_recorded_and_every_control_is_refused(study):
+    records = json.loads((study / "data/smoke/claims.json").read_text())
+    keys = {
+        "id",
+        "statement",
+        "source",
+        "measured",
+        "ci95",
+        "tolerance",
+        "verdict",
+        "control",
+        "control_verdict",
+        "evidence",
+    }
+    for record in records:
+        assert keys <= set(record)
+        assert record["verdict"] in ("pass", "inconclusive"), record["id"]
+        assert record["control_verdict"] == "fail", record["id"]
+
+
+def test_the_report_is_there_and_a_second_run_does_nothing(study):
+    for name in ("report.html", "report.pdf", "claims.md", "main-figure.svg"):
+        assert (study / "report/build/smoke" / name).stat().st_size > 500
+    assert not list(study.glob("data/**/*.tmp"))
+    again = run(study)
+    assert again.returncode == 0
+    assert "Nothing to be done" in again.stdout
