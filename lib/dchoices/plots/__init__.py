@@ -3,7 +3,8 @@
 Only the report imports this package: drawing libraries are slow to start, and no simulation depends on a picture.
 """
 
+from dchoices.plots.elements import Key, swatch
 from dchoices.plots.figures import Figure, Panel, make_figures, story
 from dchoices.plots.render import bokeh_item, script, svg, svg_row
 
-__all__ = ["Figure", "Panel", "bokeh_item", "make_figures", "script", "story", "svg", "svg_row"]
+__all__ = ["Figure", "Key", "Panel", "bokeh_item", "make_figures", "script", "story", "svg", "svg_row", "swatch"]

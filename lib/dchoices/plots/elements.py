@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import holoviews as hv
 import matplotlib
@@ -17,8 +17,7 @@ import numpy as np
 from matplotlib.colors import to_hex
 
 BLACK, GREY = "#1a1a1a", "#8a8a8a"
-BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
-CATEGORIES = (BLUE, GREEN, PURPLE, ORANGE, SKY, VERMILLION)
+BLUE, VERMILLION, SKY = "#0072B2", "#D55E00", "#56B4E9"
 
 #: Line styles, with bokeh's and matplotlib's and SVG's word for each.
 DASHES: Mapping[str, tuple[str, str, str]] = {
@@ -27,14 +26,18 @@ DASHES: Mapping[str, tuple[str, str, str]] = {
     "dotted": ("dotted", ":", "1.5 2.5"),
 }
 #: Marker styles, likewise.
-MARKERS: Mapping[str, tuple[str, str]] = {"dot": ("circle", "o"), "ring": ("circle", "o"), "triangle": ("triangle", "^")}
+MARKERS: Mapping[str, tuple[str, str]] = {
+    "dot": ("circle", "o"),
+    "ring": ("circle", "o"),
+    "triangle": ("triangle", "^"),
+}
 
 LOAD = hv.Dimension("lam", label="load λ")
 SERVERS = hv.Dimension("N", label="number of servers N")
-TIME = hv.Dimension("t", label="time t (mean service times)")
+TIME = hv.Dimension("t", label="time t, in mean service times")
 QUEUE = hv.Dimension("i", label="queue length i (jobs)")
-Dim = hv.Dimension
-Tooltips = Sequence[tuple[str, str]]
+Axes: TypeAlias = tuple[hv.Dimension, hv.Dimension]
+Tooltips: TypeAlias = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ def ladder(values: Sequence[Any]) -> list[str]:
 def line(
     x: Any,
     y: Any,
-    dims: tuple[Dim, Dim],
+    dims: Axes,
     color: str = BLACK,
     dash: str = "solid",
     width: float = 1.6,
@@ -76,7 +79,7 @@ def line(
     )
 
 
-def band(x: Any, low: Any, high: Any, dims: tuple[Dim, Dim], color: str, alpha: float = 0.3) -> hv.Area:
+def band(x: Any, low: Any, high: Any, dims: Axes, color: str, alpha: float = 0.3) -> hv.Area:
     """Area between `low` and `high` over `x`."""
     kdim, vdim = dims
     data = (np.asarray(x, float), np.asarray(low, float), np.asarray(high, float))
@@ -91,7 +94,7 @@ def band(x: Any, low: Any, high: Any, dims: tuple[Dim, Dim], color: str, alpha: 
 def points(
     x: Any,
     y: Any,
-    dims: tuple[Dim, Dim],
+    dims: Axes,
     color: str = BLACK,
     look: str = "dot",
     size: float = 7,
@@ -114,7 +117,7 @@ def points(
     )  # fmt: skip
 
 
-def intervals(x: Any, y: Any, half_width: Any, dims: tuple[Dim, Dim], color: str) -> hv.ErrorBars:
+def intervals(x: Any, y: Any, half_width: Any, dims: Axes, color: str) -> hv.ErrorBars:
     """Intervals `y` ± `half_width`, to be drawn under their markers."""
     kdim, vdim = dims
     data = (np.asarray(x, float), np.asarray(y, float), np.nan_to_num(np.asarray(half_width, float)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,10 @@ TAIL_FLOOR = 1e-6
 TAIL_LENGTH = 16
 # Longest queue with a colour of its own in the stacked fixed points.
 STACKED = 6
+# Most ticks on an axis of queue lengths.
+MOST_TICKS = 6
+# Queue lengths are drawn in time when the fluid path brings them above this share.
+WORTH_A_PANEL = 0.01
 # Points kept of a dense line: more than a panel has pixels to tell apart.
 DENSE = 240
 
@@ -66,7 +71,7 @@ def make_figures(data: Datasets) -> list[Figure]:
 # ---------------------------------------------------------------------------------------------- what the data hold
 
 
-def example_d(values: Sequence[int]) -> int:
+def example_d(values: Any) -> int:
     """Return the d that examples use: 2 where there is one, else the smallest above 1, else the smallest."""
     ordered = sorted(int(v) for v in values)
     return 2 if 2 in ordered else next((v for v in ordered if v > 1), ordered[0])
@@ -78,6 +83,12 @@ def either_side(loads: Any, d: int) -> list[float]:
     loads = np.sort(np.asarray(loads, float))
     targets = [(loads[loads < threshold], 0.8 * threshold), (loads[loads > threshold], 0.9)]
     return [float(some[np.argmin(np.abs(some - target))]) for some, target in targets if some.size]
+
+
+def simulated_d(data: Datasets) -> list[int]:
+    """Return the d that have both fixed points and stationary runs, or all that have fixed points."""
+    computed = [int(d) for d in data["fixed_points"]["d"].values]
+    return [d for d in computed if d in data["stationary"]["d"].values] or computed
 
 
 def nearest(values: Any, target: float) -> float:
@@ -120,27 +131,35 @@ def trajectories(data: Datasets) -> Figure:
     panels = []
     for lam in loads:
         path = fluid["occupancy"].sel(d=d, λ=nearest(fluid["λ"], lam))
-        end = _settled(path)
-        for i in (1, 2):
-            dims = (el.TIME, el.Dim("share", label=f"share of servers with {i} job{'s' * (i > 1)}"))
-            parts: list[Any] = []
-            for n, color in zip(sizes, colors, strict=True):
-                run = ds.sel(N=n, d=d, λ=lam, queue_length=i).sel(t=slice(None, end))
-                run = run.isel(t=thin(run.sizes["t"], 120))
-                mean, std, t = run["occupancy"].values, run["occupancy_std"].values, run["t"].values
-                tips = [("N", f"{n}"), ("t", "@t{0.00}"), ("mean share", "@share{0.0000}")]
-                parts += [el.band(t, np.maximum(mean - std, 0), mean + std, dims, color, alpha=0.35)]
-                parts += [el.line(t, mean, dims, color, width=1, tooltips=tips)]
-            limit = path.sel(queue_length=i, t=slice(None, end))
-            limit = limit.isel(t=thin(limit.sizes["t"]))
-            tips = [("fluid path, t", "@t{0.00}"), ("share", "@share{0.0000}")]
-            parts += [el.line(limit["t"], limit, dims, LIMIT, "dashed", 1.8, tooltips=tips)]
-            panels.append(Panel(hv.Overlay(parts), f"λ = {lam:g}, {i} job{'s' * (i > 1)}", {"ylim": (0, None)}))
+        used = [i for i in (1, 2, 3) if i in path["queue_length"] and path.sel(queue_length=i).max() > WORTH_A_PANEL]
+        panels += [_path_panel(ds.sel(d=d, λ=lam), path, i, colors) for i in used]
     key = [el.Key("fluid path", LIMIT, "dashed")]
     key += [el.Key(f"N = {n:,}".replace(",", "\u202f"), c, "area") for n, c in zip(sizes, colors, strict=True)]
     facts = {"d": d, "loads": loads, "sizes": sizes, "replicates": ds.sizes["replicate"]}
-    alt = f"Occupancy of queue lengths 1 and 2 in time for d = {d} and a ladder of N, with the fluid path."
+    alt = f"Shares of servers by queue length in time for d = {d} and a ladder of N, with the fluid path."
     return Figure("fig-trajectories", alt, ("trajectories", "fluid"), panels, key, facts=facts)
+
+
+def _path_panel(ds: xr.Dataset, path: xr.DataArray, i: int, colors: Sequence[str]) -> Panel:
+    """Share of servers with i jobs: a band and a mean for each N, and the fluid path."""
+    jobs = f"{i} job{'s' * (i > 1)}"
+    dims = (el.TIME, hv.Dimension("share", label=f"share with {jobs}"))
+    end = _settled(path)
+    limit = path.sel(queue_length=i, t=slice(None, end))
+    limit = limit.isel(t=thin(limit.sizes["t"]))
+    top = float(limit.max())
+    parts: list[Any] = []
+    for n, color in zip(ds["N"].values.tolist(), colors, strict=True):
+        run = ds.sel(N=n, queue_length=i, t=slice(None, end))
+        run = run.isel(t=thin(run.sizes["t"], DENSE // 2))
+        mean, std, t = run["occupancy"].values, run["occupancy_std"].values, run["t"].values
+        tips = [("N", f"{n}"), ("t", "@t{0.00}"), ("mean share", "@share{0.0000}")]
+        parts.append(el.band(t, np.maximum(mean - std, 0), mean + std, dims, color, alpha=0.35))
+        parts.append(el.line(t, mean, dims, color, width=1, tooltips=tips))
+        top = max(top, float((mean + std).max()))
+    tips = [("fluid path, t", "@t{0.00}"), ("share", "@share{0.0000}")]
+    parts.append(el.line(limit["t"], limit, dims, LIMIT, "dashed", 1.8, tooltips=tips))
+    return Panel(hv.Overlay(parts), f"λ = {path['λ'].item():g}, {jobs}", {"ylim": (0, 1.1 * top)})
 
 
 def _settled(path: xr.DataArray) -> float:
@@ -179,7 +198,7 @@ _ERROR_KEY = (
 
 def _error_panel(ds: xr.Dataset, title: str) -> Panel:
     """Lines over N of all (d, λ) in `ds`, as one curve with gaps: many elements are slow to render."""
-    dims = (el.SERVERS, el.Dim("distance", label="distance to the fluid path"))
+    dims = (el.SERVERS, hv.Dimension("distance", label="distance to the fluid path"))
     tips = [("d", "@d"), ("load λ", "@lam{0.000}"), ("N", "@N"), ("mean distance", "@distance{0.00000}")]
     parts: list[Any] = []
     for variable, color in (("sup_distance_control", WITHOUT), ("sup_distance", WITH)):
@@ -188,17 +207,20 @@ def _error_panel(ds: xr.Dataset, title: str) -> Panel:
         gaps = mean.pad(N=(0, 1), constant_values=np.nan)
         parts.append(el.line(np.tile([*mean["N"].values, np.nan], d.size // mean.sizes["N"]), gaps.values.ravel(),
                              dims, color, width=1.1, alpha=0.75))  # fmt: skip
-        parts.append(el.points(sizes, mean.values.ravel(), dims, color, size=4, tooltips=tips, columns={"d": d, "lam": lam}))
+        parts.append(
+            el.points(sizes, mean.values.ravel(), dims, color, size=4, tooltips=tips, columns={"d": d, "lam": lam})
+        )
     sizes = mean["N"].values.astype(float)
     at_first = float(np.exp(np.log(ds["sup_distance"].sel(N=sizes[0])).mean()))
     parts.append(el.line(sizes, at_first * np.sqrt(sizes[0] / sizes), dims, LIMIT, "dashed", 1.8))
-    return Panel(hv.Overlay(parts), title, {"logx": True, "logy": True})
+    room = (sizes[0] / 1.3, sizes[-1] * 1.3)
+    return Panel(hv.Overlay(parts), title, {"logx": True, "logy": True, "xlim": room})
 
 
 def idle(data: Datasets) -> Figure:
     """Share of jobs that find an idle server against λ, one panel per d."""
-    dense = data["fixed_points"]
-    panels = [_idle_panel(data, int(d)) for d in dense["d"].values]
+    shown = simulated_d(data)
+    panels = [_idle_panel(data, d) for d in shown]
     key = [
         el.Key("with memory: fluid limit", WITH, "solid"),
         el.Key("with memory: simulated", WITH, "dot"),
@@ -207,20 +229,20 @@ def idle(data: Datasets) -> Figure:
         el.Key("without memory: simulated", WITHOUT, "ring"),
         el.Key("threshold 1 − 1/d", el.GREY, "dashed"),
     ]
-    facts = {"N": data["stationary"]["N"].max().item(), "d": [int(d) for d in dense["d"].values]}
+    facts = {"N": data["stationary"]["N"].max().item(), "d": shown}
     alt = "Share of jobs that find an idle server against load for each d, with and without memory."
     return Figure("fig-idle", alt, ("stationary", "fixed_points"), panels, key, facts=facts)
 
 
-def _idle_panel(data: Datasets, d: int) -> Panel:
-    dims = (el.LOAD, el.Dim("idle", label="share of jobs to idle servers"))
+def _idle_panel(data: Datasets, d: int, observed: bool = True) -> Panel:
+    dims = (el.LOAD, hv.Dimension("idle", label="share of jobs to idle servers"))
     dense = data["fixed_points"].sel(d=d)
     dense = dense.isel(λ=thin(dense.sizes["λ"]))
     lam = dense["λ"].values
     tips = [("fluid limit, load λ", "@lam{0.000}"), ("share", "@idle{0.0000}")]
     parts = [
         el.line(lam, 1 - lam**d, dims, WITHOUT, "dashed"),
-        el.line(lam, dense["dispatch_to_observation_zero"], dims, el.SKY, "dotted", 2),
+        *([el.line(lam, dense["dispatch_to_observation_zero"], dims, el.SKY, "dotted", 2)] if observed else []),
         el.line(lam, dense["dispatch_to_idle"], dims, WITH, width=2, tooltips=tips),
     ]
     for policy, color, look in ((MEMORYLESS, WITHOUT, "ring"), (MEMORY, WITH, "dot")):
@@ -229,9 +251,7 @@ def _idle_panel(data: Datasets, d: int) -> Panel:
     return Panel(hv.Overlay(parts), f"d = {d}", {"xlim": (0, 1), "ylim": (0, 1.05)})
 
 
-def _simulated(
-    data: Datasets, policy: str, d: int, variable: str, dims: tuple[el.Dim, el.Dim], color: str, look: str
-) -> list[Any]:
+def _simulated(data: Datasets, policy: str, d: int, variable: str, dims: el.Axes, color: str, look: str) -> list[Any]:
     """Points of a stationary estimate at the largest N over λ, with their intervals."""
     ds = _at_d(_largest(data["stationary"], policy), d)
     if ds is None:
@@ -249,27 +269,28 @@ def _simulated(
 def fixed_points(data: Datasets) -> Figure:
     """Queue-length distribution of the fixed point against λ: stacked shares, one panel per d."""
     ds = data["fixed_points"]
+    shown = simulated_d(data)
     deepest = min(STACKED, int(ds["queue_length"].max()))
     colors = ["#e9e6df", *el.ladder(range(deepest))]
     panels = []
-    for d in ds["d"].values:
+    for d in shown:
         pmf = ds["queue_length_pmf"].sel(d=d).fillna(0).transpose("λ", "queue_length")
         pmf = pmf.isel(λ=thin(pmf.sizes["λ"]))
         edges = np.cumsum(np.hstack([np.zeros((pmf.sizes["λ"], 1)), pmf.values[:, :deepest]]), axis=1)
         edges = np.hstack([edges, np.ones((len(edges), 1))])
-        dims = (el.LOAD, el.Dim("share", label="share of servers"))
+        dims = (el.LOAD, hv.Dimension("share", label="share of servers"))
         parts: list[Any] = [
             el.band(pmf["λ"], edges[:, i], edges[:, i + 1], dims, color, alpha=1) for i, color in enumerate(colors)
         ]
         for i in range(deepest):
             tips = [("queue length", f"{i} or less"), ("load λ", "@lam{0.000}"), ("share of servers", "@share{0.0000}")]
             parts.append(el.line(pmf["λ"], edges[:, i + 1], dims, "#ffffff", width=0.8, tooltips=tips))
-        parts.append(el.mark(closed_forms.optimality_threshold(int(d)), el.BLACK))
+        parts.append(el.mark(closed_forms.optimality_threshold(d), el.BLACK))
         panels.append(Panel(hv.Overlay(parts), f"d = {d}", {"xlim": (0, 1), "ylim": (0, 1)}))
     names = [f"{i}" for i in range(deepest)] + [f"{deepest} or more jobs"]
     key = [el.Key(name, color, "area") for name, color in zip(names, colors, strict=True)]
     key.append(el.Key("threshold 1 − 1/d", el.BLACK, "dashed"))
-    facts = {"loads": ds.sizes["λ"], "d": [int(d) for d in ds["d"].values]}
+    facts = {"loads": ds.sizes["λ"], "d": shown}
     alt = "Stacked shares of servers by queue length at the fluid fixed point against load, for each d."
     return Figure("fig-fixed-points", alt, ("fixed_points",), panels, key, facts=facts)
 
@@ -277,7 +298,7 @@ def fixed_points(data: Datasets) -> Figure:
 def bound(data: Datasets) -> Figure:
     """The bound as a staircase over load, with the level found without it and what simulations reach."""
     ds = data["fixed_points"]
-    panels = [_bound_panel(data, int(d)) for d in ds["d"].values]
+    panels = [_bound_panel(data, d) for d in simulated_d(data)]
     key = [
         el.Key("bound Q(λ, d)", LIMIT, "solid"),
         el.Key("largest level of the fixed point, found without the formula", el.SKY, "area"),
@@ -295,7 +316,7 @@ def bound(data: Datasets) -> Figure:
 
 
 def _bound_panel(data: Datasets, d: int) -> Panel:
-    dims = (el.Dim("slack", label="1 / (1 − λ)"), el.Dim("level", label="queue length"))
+    dims = (hv.Dimension("slack", label="1 / (1 − λ)"), hv.Dimension("level", label="queue length"))
     ds = data["fixed_points"].sel(d=d).sortby("λ")
     x = 1 / (1 - ds["λ"].values)
     tips = [("bound Q(λ, d)", "@level"), ("1/(1 − λ)", "@slack{0.00}")]
@@ -304,6 +325,7 @@ def _bound_panel(data: Datasets, d: int) -> Panel:
         y = ds[variable].values
         keep = np.unique(np.concatenate([[0, len(y) - 1], np.flatnonzero(np.diff(y)) + 1]))
         parts.append(el.line(x[keep], y[keep], dims, color, width=width, steps=True, tooltips=hover))
+    top = int(ds["bound"].max())
     runs = _at_d(_largest(data["stationary"], MEMORY), d)
     if runs is not None:
         at = 1 / (1 - runs["λ"].values)
@@ -312,13 +334,17 @@ def _bound_panel(data: Datasets, d: int) -> Panel:
         parts.append(el.points(at, held.max("queue_length"), dims, WITH, size=7, tooltips=tips))
         tips = [("longest queue seen", "@level"), ("1/(1 − λ)", "@slack{0.00}")]
         parts.append(el.points(at, runs["max_queue"], dims, WITHOUT, "triangle", 7, tooltips=tips))
-    return Panel(hv.Overlay(parts), f"d = {d}", {"logx": True, "ylim": (0, None)})
+        top = max(top, int(runs["max_queue"].max()))
+    step = math.ceil(top / MOST_TICKS)
+    return Panel(
+        hv.Overlay(parts), f"d = {d}", {"logx": True, "ylim": (0, top + 0.5), "yticks": list(range(0, top + 1, step))}
+    )
 
 
 def memory(data: Datasets) -> Figure:
     """Mean response time and queue-length tails, with and without memory."""
     stationary = data["stationary"]
-    shown = sorted({int(d) for d in data["fixed_points"]["d"].values})
+    shown = simulated_d(data)
     compared = sorted({min(shown), example_d(shown)})
     lam = nearest(stationary["λ"], TAIL_LOAD)
     panels = [_response_panel(data, d) for d in compared] + [_tail_panel(data, d, lam) for d in compared]
@@ -347,11 +373,8 @@ def _memoryless_response(lam: float, d: int) -> float:
     return float(tail_of(closed_forms.sq_queue_length_pmf(lam, d))[1:].sum() / lam)
 
 
-_LOG_TICKS = [(v, f"{v}") for v in (1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200)]
-
-
 def _response_panel(data: Datasets, d: int) -> Panel:
-    dims = (el.LOAD, el.Dim("response", label="mean response time"))
+    dims = (el.LOAD, hv.Dimension("response", label="mean response time"))
     dense = data["fixed_points"].sel(d=d)
     dense = dense.isel(λ=thin(dense.sizes["λ"]))
     # Both lines end where the simulations do: beyond, M/M/1 would take the axis for itself.
@@ -364,11 +387,14 @@ def _response_panel(data: Datasets, d: int) -> Panel:
     ]
     for policy, color, look in ((MEMORYLESS, WITHOUT, "ring"), (MEMORY, WITH, "dot")):
         parts += _simulated(data, policy, d, "mean_response_time", dims, color, look)
-    return Panel(hv.Overlay(parts), f"mean response time, d = {d}", {"logy": True, "xlim": (0, 1), "yticks": _LOG_TICKS})
+    longest = _memoryless_response(float(lam[-1]), d)
+    ticks = (1, 1.5, 2, 3, 4, 6) if longest < 10 else (1, 2, 5, 10, 20, 50, 100)
+    options = {"logy": True, "xlim": (0, 1), "ylim": (0.9, 1.3 * longest), "yticks": [(v, f"{v}") for v in ticks]}
+    return Panel(hv.Overlay(parts), f"mean response time, d = {d}", options)
 
 
 def _tail_panel(data: Datasets, d: int, lam: float) -> Panel:
-    dims = (el.QUEUE, el.Dim("tail", label="share with at least i jobs"))
+    dims = (el.QUEUE, hv.Dimension("tail", label="share with at least i jobs"))
     limits = (
         (MEMORYLESS, closed_forms.sq_queue_length_pmf(lam, d), WITHOUT, "dashed", "ring"),
         (MEMORY, closed_forms.fixed_point(lam, d)["queue_length_pmf"].values, WITH, "solid", "dot"),
@@ -394,13 +420,15 @@ def _tail_panel(data: Datasets, d: int, lam: float) -> Panel:
 
 def story(data: Datasets) -> Figure:
     """The one picture for the README: idle share and queue-length tail with and without memory."""
-    d = example_d(data["fixed_points"]["d"].values)
+    d = example_d(simulated_d(data))
     lam = nearest(data["stationary"]["λ"], TAIL_LOAD)
-    left, right = _idle_panel(data, d), _tail_panel(data, d, lam)
+    left, right = _idle_panel(data, d, observed=False), _tail_panel(data, d, lam)
     threshold = closed_forms.optimality_threshold(d)
     panels = [
-        Panel(left.content, f"Every job finds an idle server up to λ = {threshold:g}", left.options),
-        Panel(right.content, f"No queue longer than {closed_forms.queue_bound(lam, d)} at λ = {lam:g}", right.options),
+        Panel(left.content, f"Below λ = {threshold:g} every job finds an idle server", left.options),
+        Panel(
+            right.content, f"No queue is longer than {closed_forms.queue_bound(lam, d)} at λ = {lam:g}", right.options
+        ),
     ]
     key = [
         el.Key(f"{d} probes per job with memory (line: N → ∞, points: simulated)", WITH, "solid"),

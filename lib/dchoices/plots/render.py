@@ -9,23 +9,27 @@ from typing import Any
 import holoviews as hv
 import matplotlib
 import matplotlib.pyplot as plt
+from bokeh.core.types import ID
 from bokeh.embed import json_item
+from bokeh.models import HoverTool
 from bokeh.resources import Resources
 from bokeh.themes import Theme
 from matplotlib.figure import Figure as MplFigure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter
 
 from dchoices.plots.elements import DASHES, Key
 from dchoices.plots.figures import Figure, Panel
 
 hv.extension("bokeh", "matplotlib", logo=False)
 
-SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+SANS = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _INK, _SOFT, _GRID = "#222222", "#9a9a9a", "#ebebeb"
 _FONTS = {"title": "13px", "labels": "12px", "ticks": "11px"}
 PANEL_HEIGHT = 290  # px in the page
-PANEL_INCHES = (3.35, 2.35)  # in print, two to a row
+PANEL_INCHES = (3.35, 1.75)  # in print, two to a row
 # Margins of a printed panel in inches (left, right, bottom, top): fixed, so that the axes of neighbours line up.
-_MARGINS = (0.56, 0.1, 0.46, 0.28)
+_MARGINS = (0.56, 0.1, 0.42, 0.26)
 
 _THEME = Theme(
     json={
@@ -43,7 +47,7 @@ _THEME = Theme(
     }
 )  # fmt: skip
 
-_RC: Mapping[str, Any] = {
+_RC: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"], "font.size": 7.5, "axes.titlesize": 8, "axes.titleweight": "bold",
     "axes.titlelocation": "left", "axes.labelsize": 7.5, "xtick.labelsize": 7, "ytick.labelsize": 7,
     "axes.edgecolor": _SOFT, "axes.linewidth": 0.7, "xtick.color": _INK, "ytick.color": _INK, "text.color": _INK,
@@ -61,18 +65,20 @@ def bokeh_item(panel: Panel, target: str) -> dict[str, Any]:
     """Return the bokeh document of a panel as JSON, to be embedded in the element with id `target`."""
     content = panel.content.opts(
         title=panel.title, height=PANEL_HEIGHT, responsive=True, show_legend=False, show_grid=True, fontsize=_FONTS,
-        default_tools=["pan", "box_zoom", "wheel_zoom", "reset"], active_tools=[], backend="bokeh", **panel.options,
+        default_tools=["pan", "box_zoom", "wheel_zoom", "reset"], active_tools=[], toolbar="above",
+        backend="bokeh", **panel.options,
     )  # fmt: skip
     plot = hv.render(content, backend="bokeh")
+    for tool in plot.toolbar.tools:
+        tool.visible = not isinstance(tool, HoverTool)  # always on: one button for each series would fill the bar
     # No gesture is taken from the reader until a tool is chosen: on a phone a swipe over a plot scrolls the page.
     plot.toolbar.active_drag = plot.toolbar.active_scroll = None
-    item: dict[str, Any] = json_item(plot, target, theme=_THEME)
-    return item
+    return dict(json_item(plot, ID(target), theme=_THEME))
 
 
 def svg(panel: Panel) -> bytes:
     """Return a panel drawn by matplotlib, the same bytes for the same content."""
-    with matplotlib.rc_context(dict(_RC)):
+    with matplotlib.rc_context(_RC):
         figure = _drawn(panel)
         return _saved(figure, {})
 
@@ -84,7 +90,10 @@ def svg_row(figure: Figure, inches: tuple[float, float], metadata: Mapping[str, 
         drawn = hv.render(layout.opts(sublabel_format="", backend="matplotlib"), backend="matplotlib")
         drawn.set_size_inches(*inches)
         _tidy(drawn)
-        drawn.subplots_adjust(left=0.075, right=0.985, bottom=0.15, top=0.79, wspace=0.24)
+        # HoloViews leaves room for colour bars and titles of its own; two panels need less.
+        width = 0.98 / len(drawn.axes)
+        for k, axes in enumerate(drawn.axes):
+            axes.set_position((k * width + 0.075, 0.15, width - 0.09, 0.64))
         drawn.legend(
             handles=[_handle(key) for key in figure.key], loc="upper left", bbox_to_anchor=(0.066, 1.0),
             ncols=len(figure.key), frameon=False, fontsize=9, handlelength=2.2, borderaxespad=0.3,
@@ -92,8 +101,9 @@ def svg_row(figure: Figure, inches: tuple[float, float], metadata: Mapping[str, 
         return _saved(drawn, metadata)
 
 
-def _handle(key: Key) -> plt.Line2D:
-    return plt.Line2D([], [], color=key.color, linestyle=DASHES[key.look][1], label=key.label, linewidth=1.8)
+def _handle(key: Key) -> Line2D:
+    style: Any = DASHES[key.look][1]
+    return Line2D([], [], color=key.color, linestyle=style, label=key.label, linewidth=1.8)
 
 
 def _styled(panel: Panel) -> hv.Overlay:
@@ -116,6 +126,7 @@ def _tidy(figure: MplFigure) -> None:
     for axes in figure.axes:
         axes.set_aspect("auto")
         axes.set_box_aspect(None)
+        axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_axisbelow(True)
         axes.grid(True, color=_GRID, linewidth=0.7)
         axes.spines[["top", "right"]].set_visible(False)

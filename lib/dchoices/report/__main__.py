@@ -1,0 +1,54 @@
+"""Command line of the report."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from dchoices import plots
+from dchoices.datasets import DatasetError
+from dchoices.report import pages, verdicts
+from dchoices.report.study import Study
+from dchoices.report.writer import Writer
+
+# Size of the README's picture, shown at about 800 px.
+STORY_INCHES = (8.6, 3.5)
+
+
+def write(data: Path, template: Path, out: Path) -> None:
+    """Write report.html, report.pdf, claims.md and main-figure.svg for the run in `data`."""
+    study = Study.read(data)
+    out.mkdir(parents=True, exist_ok=True)
+    writer = Writer(study, out)
+    markdown = writer.fill(template.read_text("utf-8"))
+    story = plots.story(study.datasets)
+    made_from = ", ".join(f"{name} {study.hash(name)}" for name in story.studies)
+    outputs = {
+        "report.html": pages.page(markdown, writer, template.parent).encode(),
+        "report.pdf": pages.printed(markdown, writer.pictures, template.parent),
+        "claims.md": verdicts.as_text(study.claims).encode(),
+        "main-figure.svg": plots.svg_row(story, STORY_INCHES, {"Title": story.alt, "Source": made_from}),
+    }
+    for name, content in outputs.items():
+        pages.replace(out / name, content)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the report; return 1 with one line of reason where the run cannot be read."""
+    parser = argparse.ArgumentParser(prog="python -m dchoices.report", description=write.__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder data/<profile> of a finished run")
+    parser.add_argument("--template", type=Path, required=True, help="report/report.md")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    given = parser.parse_args(arguments)
+    try:
+        write(given.data, given.template, given.out)
+    except (FileNotFoundError, DatasetError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""What a run of the workflow left in data/<profile>: datasets, claims, and where they come from."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+import yaml
+
+from dchoices import datasets
+
+STUDIES = ("trajectories", "starts", "fluid", "fixed_points", "stationary")
+HASH_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Study:
+    """A finished run, read from its folder."""
+
+    folder: Path
+    datasets: Mapping[str, xr.Dataset]
+    claims: list[dict[str, Any]]
+
+    @classmethod
+    def read(cls, folder: Path) -> Study:
+        """Read a folder data/<profile>, checking every dataset against its hash."""
+        loaded = {name: datasets.read(folder / f"{name}.nc") for name in STUDIES}
+        return cls(folder, loaded, json.loads((folder / "claims.json").read_text("utf-8")))
+
+    @property
+    def profile(self) -> str:
+        """Name of the profile: paper, smoke or one's own."""
+        return self.folder.name
+
+    def notebooks(self, study: str) -> list[Path]:
+        """Return the executed notebooks of a study."""
+        return sorted((self.folder / "logs" / study).glob("*.ipynb"))
+
+    def hash(self, study: str) -> str:
+        """Return the first digits of a dataset's content hash."""
+        return str(self.datasets[study].attrs.get("content_hash", "unknown"))[:HASH_DIGITS]
+
+    def commit(self, study: str) -> str:
+        """Return the commit that a dataset was made at. A merge of runs at several commits has none of its own."""
+        return str(self.datasets[study].attrs.get("commit", "several, see the runs"))[: HASH_DIGITS + len("+changes")]
+
+    def parameters(self, study: str) -> dict[str, list[Any]]:
+        """Return the values that each parameter took over the jobs of a study."""
+        taken: dict[str, list[Any]] = {}
+        for job in self._jobs(study):
+            for name, value in job.items():
+                values = value if isinstance(value, list) else [value]
+                taken.setdefault(name, []).extend(v for v in values if v not in taken.get(name, []))
+        taken.pop("output", None)
+        return {name: sorted(values) if _alike(values) else values for name, values in taken.items()}
+
+    def _jobs(self, study: str) -> Iterator[dict[str, Any]]:
+        files = sorted((self.folder / "parameters" / study).glob("*.yaml"))
+        for file in files:
+            yield yaml.safe_load(file.read_text("utf-8"))
+        if not files:
+            yield json.loads(self.datasets[study].attrs.get("parameters", "{}"))
+
+    @cached_property
+    def times(self) -> list[dict[str, Any]]:
+        """Wall time, CPU time and memory of every job that Snakemake measured, in order of rule and job."""
+        base = self.folder / "benchmarks"
+        rows = []
+        for file in sorted(base.rglob("*.tsv")):
+            with file.open(encoding="utf-8") as lines:
+                measured = list(csv.DictReader(lines, delimiter="\t"))
+            if measured:
+                last = measured[-1]
+                job = file.relative_to(base).with_suffix("").as_posix()
+                rows.append({"job": job, "wall": _number(last, "s"), "cpu": _number(last, "cpu_time"),
+                             "memory": _number(last, "max_rss")})  # fmt: skip
+        return rows
+
+
+def _alike(values: list[Any]) -> bool:
+    return all(isinstance(v, int | float) for v in values)
+
+
+def _number(row: Mapping[str, str], name: str) -> float | None:
+    try:
+        return float(row[name])
+    except (KeyError, ValueError):  # Snakemake writes "-" or "NA" for what it could not measure
+        return None
+
+
+def machine() -> dict[str, str]:
+    """Return what the report can say about the machine that it is made on."""
+    found = {"system": platform.platform(terse=True), "processor": _processor(), "cores": str(os.cpu_count())}
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        found["memory"] = f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB"
+    return found
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,220 @@
+"""Claims as text: the table, the section of each claim, the picture of its interval, and claims.md."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dchoices.report import numbers
+
+Claim = Mapping[str, Any]
+
+VERDICTS = ("pass", "fail", "inconclusive")
+SYMBOLS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
+# A control has to fail: what its verdict says about the check.
+CONTROLS = {"fail": ("pass", "fails, as it must"), "pass": ("fail", "passes: no check")}
+CONTROLS["inconclusive"] = ("inconclusive", "inconclusive")
+# Most significant digits in claims.md, which two runs on different machines must agree on.
+TEXT_DIGITS = 3
+# Lengths of a statement's head that make a heading of it.
+HEADING = range(10, 70)
+# Most significant digits on the page.
+PAGE_DIGITS = 5
+
+_MATH = re.compile(r"(\$[^$]+\$)")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#^~|@$])")
+_MINUS = re.compile(r"(?:(?<=[\dλ)])|(?<=\b[a-z]))-(?=[\dλ(])|(?<=[ (⌈])-(?=[ \dl])")
+_POWER = re.compile(r"\\\^(?:([A-Za-z0-9]+)|\(([^()^]*)\))")
+_TOWER = re.compile(r"\^\(((?:[^()$]|\([^()]*\))*\([^()]*\)(?:[^()$]|\([^()]*\))*)\)")
+_INDEX = re.compile(r"(?<![\w])([A-Za-z])\\_([A-Za-z0-9])(?!\w)")
+
+
+def words(text: str) -> str:
+    """Return plain text as pandoc's markdown.
+
+    $…$ stays mathematics; outside it minus signs, ≤ and ≥, powers and indices (λ^d, N^(-1/2), p_1) are set.
+    """
+    parts = _MATH.split(_TOWER.sub(r"${}^{\1}$", text))
+    for k in range(0, len(parts), 2):
+        part = _MINUS.sub(numbers.MINUS, parts[k]).replace("<=", "≤").replace(">=", "≥")
+        part = _POWER.sub(lambda m: f"^{m[1] or m[2]}^", _SPECIAL.sub(r"\\\1", part))
+        parts[k] = _INDEX.sub(r"\1~\2~", part)
+    return "".join(parts)
+
+
+def anchor(claim: Claim) -> str:
+    """Return the id of a claim's section."""
+    return f"claim-{claim['id']}"
+
+
+def heading(claim: Claim) -> str:
+    """Return a claim's title; without one, the head of its statement up to a colon, else the statement."""
+    statement = str(claim["statement"]).rstrip(".")
+    head = statement.split(":")[0]
+    return str(claim.get("title") or (head if len(head) in HEADING else statement))
+
+
+def span(kind: str, text: str) -> str:
+    """Return a verdict as a word with symbol and colour."""
+    return f"[{SYMBOLS[kind]} {text}]{{.verdict .{kind}}}"
+
+
+def verdict(claim: Claim) -> str:
+    """Return the verdict of a claim."""
+    return span(claim["verdict"], claim["verdict"])
+
+
+def control_verdict(claim: Claim) -> str:
+    """Return what the control of a claim says about the check."""
+    return span(*CONTROLS[claim["control_verdict"]])
+
+
+def measured(claim: Claim, prefix: str = "", most: int = PAGE_DIGITS) -> tuple[str, str]:
+    """Return value and interval of a claim, or with `prefix` "control_" of its control."""
+    return numbers.estimate(claim.get(f"{prefix}measured"), claim.get(f"{prefix}ci95"), most)
+
+
+def value(claim: Claim, prefix: str = "") -> str:
+    value, interval = measured(claim, prefix)
+    return f"[{value}]{{.value}} [{words(interval)}]{{.interval}}"
+
+
+def table(claims: Sequence[Claim]) -> str:
+    """Return the table of all claims."""
+    head = ["Claim", "Measured, 95\u00a0% interval", "Tolerance", "Verdict", "Control", "Control's verdict"]
+    rows = [
+        [
+            f"[**{claim['id']}**](#{anchor(claim)}) {words(heading(claim))}",
+            value(claim),
+            f"[{words(numbers.tolerance(claim['tolerance']))}]{{.value}}",
+            verdict(claim),
+            f"{words(claim['control'])}: {value(claim, 'control_')}",
+            control_verdict(claim),
+        ]
+        for claim in claims
+    ]
+    return pipe_table(head, rows, (24, 18, 12, 14, 21, 11))
+
+
+def pipe_table(head: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> str:
+    """Return a pandoc table; `widths` are relative."""
+    lines = [head, ["-" * width for width in widths], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def tally(claims: Sequence[Claim]) -> dict[str, Any]:
+    """Return the counts that the summary quotes."""
+    counts = Counter(claim["verdict"] for claim in claims)
+    return {
+        "claims": len(claims),
+        "passed": counts["pass"],
+        "failed": counts["fail"],
+        "inconclusive": counts["inconclusive"],
+        "controls_failed": sum(claim["control_verdict"] == "fail" for claim in claims),
+    }
+
+
+def concerns(claims: Sequence[Claim]) -> list[str]:
+    """Return a line for each claim that does not pass and each control that does not fail."""
+    lines = []
+    for claim in claims:
+        link = f"[**{claim['id']}**](#{anchor(claim)})"
+        if claim["verdict"] != "pass":
+            limits = words(numbers.tolerance(claim["tolerance"]))
+            lines.append(f"{link} {verdict(claim)} {words(heading(claim))}: {found(claim)}, tolerance {limits}.")
+        if claim["control_verdict"] != "fail":
+            lines.append(f"{link} {control_verdict(claim)} A control has to fail: {words(claim['control'])}.")
+    return lines
+
+
+def found(claim: Claim, prefix: str = "") -> str:
+    """Return what decided: value and interval, where, and out of how many cells."""
+    text = value(claim, prefix)
+    place, cells = claim.get(f"{prefix}at"), claim.get(f"{prefix}cells")
+    if place:
+        text += f" at {words(place)}"
+    if cells and cells > 1:
+        failing = claim.get(f"{prefix}cells_failing")
+        counted = f"decides among {cells} cells" if failing is None else f"{failing} of {cells} cells fail"
+        text += f" ({counted})"
+    return text
+
+
+def mention(claim: Claim | None, name: str) -> str:
+    """Return a reference to a claim with its verdict, for running text."""
+    if claim is None:
+        return f"{name} (not checked in this profile)"
+    return f"[{claim['id']}](#{anchor(claim)}) ({verdict(claim)})"
+
+
+def as_text(claims: Sequence[Claim]) -> str:
+    """Return claims.md: rounded values and verdicts, and nothing that differs between two runs of the same study."""
+    head = ["Claim", "Statement", "Measured", "95 % interval", "Tolerance", "Verdict"]
+    head += ["Control", "Measured on it", "Its verdict"]
+    rows = []
+    for claim in claims:
+        shown, interval = measured(claim, "", TEXT_DIGITS)
+        control, _ = measured(claim, "control_", TEXT_DIGITS)
+        control_kind, control_word = CONTROLS[claim["control_verdict"]]
+        rows.append([
+            claim["id"], _cell(claim["statement"]), shown, interval, numbers.tolerance(claim["tolerance"]),
+            f"{SYMBOLS[claim['verdict']]} {claim['verdict']}", _cell(claim["control"]), control,
+            f"{SYMBOLS[control_kind]} {control_word}",
+        ])  # fmt: skip
+    counts = tally(claims)
+    summary = (
+        f"{counts['passed']} of {counts['claims']} claims pass, {counts['failed']} fail, {counts['inconclusive']} are "
+        f"inconclusive; {counts['controls_failed']} of {counts['claims']} controls fail, as they must."
+    )
+    return f"{summary}\n\n{pipe_table(head, rows, [3] * len(head))}\n"
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"([|*_<])", r"\\\1", " ".join(text.split()))
+
+
+def strip(claim: Claim) -> str:
+    """Return a picture of the tolerance (band), the measured interval (dot) and the control's (diamond) on one line."""
+    bounds = list(claim["tolerance"])
+    spans = [(_ends(claim, ""), "#0072B2", "dot"), (_ends(claim, "control_"), "#D55E00", "diamond")]
+    known = [v for v in (*bounds, *(e for ends, _, _ in spans for e in ends)) if v is not None and math.isfinite(v)]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    scale = (STRIP_WIDTH - 2 * STRIP_MARGIN) / ((high - low) or 1.0)
+
+    def at(value: float) -> float:
+        return round(STRIP_MARGIN + (value - low) * scale, 2)
+
+    left = 0.0 if bounds[0] is None else at(bounds[0])
+    right = float(STRIP_WIDTH) if bounds[1] is None else at(bounds[1])
+    shapes = [
+        f'<rect x="{min(left, right - 2)}" y="3" width="{max(right - left, 2)}" height="16" fill="#bfe3d6"/>',
+        f'<path d="M0 11 H{STRIP_WIDTH}" stroke="#8a8a8a" stroke-width="0.8"/>',
+    ]
+    for (first, value, last), color, look in spans:
+        if not all(math.isfinite(v) for v in (first, value, last)):
+            continue
+        x = at(value)
+        shapes.append(f'<path d="M{at(first)} 11 H{at(last)}" stroke="{color}" stroke-width="3.2"/>')
+        shapes.append(
+            f'<circle cx="{x}" cy="11" r="4.6" fill="{color}"/>'
+            if look == "dot"
+            else f'<path d="M{x} 5 l6 6 l-6 6 l-6 -6 Z" fill="#fff" stroke="{color}" stroke-width="1.6"/>'
+        )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{STRIP_WIDTH}" height="22" viewBox="0 0 {STRIP_WIDTH} 22">'
+        f"{''.join(shapes)}</svg>"
+    )
+
+
+STRIP_WIDTH, STRIP_MARGIN = 520, 14
+
+
+def _ends(claim: Claim, prefix: str) -> tuple[float, float, float]:
+    value = claim.get(f"{prefix}measured")
+    if value is None:
+        return math.nan, math.nan, math.nan
+    first, last = claim.get(f"{prefix}ci95") or (value, value)
+    return float(value if first is None else first), float(value), float(value if last is None else last)

@@ -1,0 +1,227 @@
+"""The template's vocabulary: what report.md may call, and the markdown each call leaves."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+
+from dchoices import plots
+from dchoices.report import numbers, verdicts
+from dchoices.report.study import STUDIES, Study, machine
+from dchoices.report.verdicts import words
+
+TITLES = {name: name.replace("_", " ") for name in STUDIES}
+# What draws and sets the report, beside what the datasets were made with.
+TOOLS = ("bokeh", "holoviews", "matplotlib", "pypandoc_binary", "typst")
+
+
+class Writer:
+    """Fills the template; collects the panels that the page draws and the pictures that print needs."""
+
+    def __init__(self, study: Study, out: Path):
+        self.study = study
+        self.out = out
+        self.figures = {figure.anchor: figure for figure in plots.make_figures(study.datasets)}
+        self.panels: list[dict[str, Any]] = []
+        self.pictures: dict[str, bytes] = {}
+        self._claims = {claim["id"]: claim for claim in study.claims}
+
+    def fill(self, template: str) -> str:
+        """Return the template with every call answered."""
+        # pandoc owns braces, brackets and percent signs.
+        environment = jinja2.Environment(
+            variable_start_string="<<", variable_end_string=">>", block_start_string="<%", block_end_string="%>",
+            comment_start_string="<#", comment_end_string="#>", trim_blocks=True, undefined=jinja2.StrictUndefined,
+            autoescape=False, keep_trailing_newline=True,
+        )  # fmt: skip
+        return environment.from_string(template).render(self._vocabulary())
+
+    def _vocabulary(self) -> dict[str, Any]:
+        study = self.study
+        return {
+            "profile": study.profile,
+            "commit": study.commit("stationary"),
+            "tally": verdicts.tally(study.claims),
+            "claims_table": verdicts.table(study.claims),
+            "concerns": verdicts.concerns(study.claims),
+            "claim": lambda name: verdicts.mention(self._claims.get(name), name),
+            "measured": lambda name: verdicts.value(self._claims[name]) if name in self._claims else numbers.DASH,
+            "claim_sections": self.claim_sections,
+            "figure": self.figure,
+            "ref": self.reference,
+            "facts": {name: figure.facts for name, figure in self.figures.items()},
+            "num": numbers.plain,
+            "listed": listed,
+            "words": words,
+            "dataset_table": self.dataset_table,
+            "times_table": self.times_table,
+            "times": study.times,
+            "total": lambda key: sum(row[key] or 0.0 for row in study.times),
+            "versions": self.versions,
+            "machine": machine(),
+        }
+
+    # ------------------------------------------------------------------------------------------------------ figures
+
+    def number(self, anchor: str) -> int:
+        """Return the number of a figure."""
+        return list(self.figures).index(anchor) + 1
+
+    def reference(self, anchor: str) -> str:
+        """Return a link to a figure by its number."""
+        return f"[Figure {self.number(anchor)}](#{anchor})"
+
+    def figure(self, anchor: str, caller: Callable[[], str]) -> str:
+        """Return a figure for page and print, with the caption between `call` and `endcall`."""
+        figure = self.figures[anchor]
+        caption = " ".join(caller().split())
+        return "\n\n".join(
+            [
+                f"::::: {{.figure #{anchor}}}",
+                _raw("html", self._page_figure(figure)),
+                _raw("typst", self._print_figure(figure)),
+                f"::: caption\n**Figure {self.number(anchor)}.** {caption}\n:::",
+                f"::: source\n{self.source(figure.studies)}\n:::",
+                ":::::",
+            ]
+        )
+
+    def _page_figure(self, figure: plots.Figure) -> str:
+        key = "".join(f"<li>{plots.swatch(entry)} {html.escape(entry.label)}</li>" for entry in figure.key)
+        boxes = []
+        for k, panel in enumerate(figure.panels):
+            target = f"{figure.anchor}-{k}"
+            self.panels.append(plots.bokeh_item(panel, target))
+            boxes.append(f'<div class="panel" id="{target}"></div>')
+        columns = f"columns-{min(figure.columns, len(figure.panels))}"
+        return (
+            f'<ul class="key">{key}</ul>\n<div class="panels {columns}" role="group" '
+            f'aria-label="{html.escape(figure.alt, quote=True)}">{"".join(boxes)}</div>'
+        )
+
+    def _print_figure(self, figure: plots.Figure) -> str:
+        files = []
+        for k, panel in enumerate(figure.panels):
+            files.append(f"{figure.anchor}-{k}.svg")
+            self.pictures[files[-1]] = plots.svg(panel)
+        keys = []
+        for k, entry in enumerate(figure.key):
+            self.pictures[f"{figure.anchor}-key-{k}.svg"] = plots.swatch(entry).encode()
+            keys.append(f"({_typst(f'{figure.anchor}-key-{k}.svg')}, {_typst(entry.label)})")
+        return (
+            f"#panels(columns: {min(figure.columns, len(files))}, alt: {_typst(figure.alt)}, "
+            f"key: ({', '.join(keys)},), files: ({', '.join(map(_typst, files))},))"
+        )
+
+    def source(self, studies: Sequence[str]) -> str:
+        """Return a figure's footer: notebook, commit, parameters, hash of each dataset it is made from."""
+        return "\\\n".join(
+            f"{self.notebook_links(name)} · commit {self.study.commit(name)} · {self._parameters(name)} · "
+            f"data [{self.study.hash(name)}]{{.hash}}"
+            for name in studies
+        )
+
+    def notebook_links(self, study: str) -> str:
+        """Return links to the executed notebooks of a study."""
+        files = self.study.notebooks(study)
+        name = f"Notebook *{TITLES[study]}*"
+        if not files:
+            return name
+        links = ", ".join(f"[{words(f.stem)}]({self._relative(f)})" for f in files)
+        return f"{name}: {links}"
+
+    def _relative(self, path: Path) -> str:
+        return quote(Path(os.path.relpath(path, self.out)).as_posix())
+
+    def _parameters(self, study: str) -> str:
+        names = {"lam": "λ", "lam_points": "loads", "t_end": "t to", "t_step": "step", "warm_up": "warm-up"}
+        found = self.study.parameters(study)
+        return "; ".join(f"{names.get(k, k)} {listed(v, k)}" for k, v in found.items()) or "parameters not recorded"
+
+    # ------------------------------------------------------------------------------------------------------- claims
+
+    def claim_sections(self) -> str:
+        """Return a subsection for each claim."""
+        return "\n\n".join(self._claim_section(claim) for claim in self.study.claims)
+
+    def _claim_section(self, claim: verdicts.Claim) -> str:
+        picture = verdicts.strip(claim)
+        self.pictures[f"{verdicts.anchor(claim)}.svg"] = picture.encode()
+        items = {
+            "Measured": f"{words(claim['quantity'])}: {verdicts.found(claim)}",
+            "Tolerance": f"{words(numbers.tolerance(claim['tolerance']))}: {words(claim['tolerance_reason'])}",
+            "Verdict": verdicts.verdict(claim),
+            "Control": f"{words(claim['control'])}: {verdicts.found(claim, 'control_')}",
+            "Its verdict": verdicts.control_verdict(claim),
+            "Source": words(claim["source"]),
+            "Evidence": self._evidence(claim["evidence"]),
+        }
+        title = f"### {claim['id']}: {words(verdicts.heading(claim))} {{#{verdicts.anchor(claim)}}}"
+        said = f"::: statement\n{words(claim['statement'])}\n:::"
+        statement = [said] if verdicts.heading(claim) != claim["statement"].rstrip(".") else []
+        drawing = f'<div class="strip" aria-hidden="true">{picture}</div>'
+        shown = [_raw("html", drawing), _raw("typst", f"#strip({_typst(f'{verdicts.anchor(claim)}.svg')})")]
+        terms = "\n\n".join(f"{name}\n:   {text}" for name, text in items.items())
+        return "\n\n".join([title, *statement, *shown, terms])
+
+    def _evidence(self, evidence: Mapping[str, str]) -> str:
+        parts = [self.reference(evidence["figure"])] if evidence["figure"] in self.figures else []
+        study = Path(evidence["notebook"]).stem
+        parts.append(self.notebook_links(study) if study in TITLES else words(evidence["notebook"]))
+        parts.append(f"data {words(evidence['dataset'])} [{evidence['dataset_hash'][:12]}]{{.hash}}")
+        return " · ".join(parts)
+
+    # ----------------------------------------------------------------------------------------------------- colophon
+
+    def dataset_table(self) -> str:
+        """Return a table of the datasets: commit, seed, hash."""
+        rows = []
+        for name in STUDIES:
+            seed = self.study.parameters(name).get("seed", [self.study.datasets[name].attrs.get("seed", "none")])
+            sizes = ", ".join(f"{dim} {size}" for dim, size in self.study.datasets[name].sizes.items())
+            rows.append([TITLES[name], words(sizes), listed(seed, "seed"), self.study.commit(name),
+                         f"[{self.study.hash(name)}]{{.hash}}"])  # fmt: skip
+        return verdicts.pipe_table(["Dataset", "Sizes", "Seed", "Commit", "Hash"], rows, (14, 38, 12, 20, 16))
+
+    def times_table(self) -> str:
+        """Return a table of what Snakemake measured of each job."""
+        columns = {"wall": 1, "cpu": 1, "memory": 0}
+        rows = [
+            [words(row["job"]), *(numbers.fixed(row[key], decimals) for key, decimals in columns.items())]
+            for row in self.study.times
+        ]
+        head = ["Job", "Wall time, s", "CPU time, s", "Memory, MB"]
+        return verdicts.pipe_table(head, rows, (40, 20, 20, 20))
+
+    def versions(self) -> str:
+        """Return the versions that the datasets record and those of the tools that set this report."""
+        recorded: dict[str, set[str]] = {}
+        for dataset in self.study.datasets.values():
+            for name, version in json.loads(dataset.attrs.get("versions", "{}")).items():
+                recorded.setdefault(name, set()).add(version)
+        for name in TOOLS:
+            recorded.setdefault(name, set()).add(metadata.version(name))
+        return ", ".join(f"{words(name)} {' and '.join(sorted(found))}" for name, found in sorted(recorded.items()))
+
+
+def listed(values: Sequence[Any], name: str = "") -> str:
+    """Return values in a row, set as numbers unless they are names or seeds."""
+    numeric = name != "seed"
+    return ", ".join(numbers.plain(v) if numeric and isinstance(v, int | float) else words(str(v)) for v in values)
+
+
+def _raw(target: str, text: str) -> str:
+    return f"```{{={target}}}\n{text}\n```"
+
+
+def _typst(text: str) -> str:
+    """Return a typst string."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,257 @@
+"""A made-up study that has the shape of a real one: the limits are the model's, the noise is drawn."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from dchoices import datasets as dc_datasets
+from dchoices.theory import closed_forms
+
+LEVELS = 8
+POLICIES = ("sq-memory", "sq")
+
+
+def padded(pmf, levels=LEVELS):
+    """Return the distribution on exactly `levels` levels, the rest of its mass in the last."""
+    out = np.zeros(levels)
+    head = np.asarray(pmf)[:levels]
+    out[: len(head)] = head
+    out[-1] += 1 - out.sum()
+    return out
+
+
+def limit(policy, lam, d, levels=LEVELS):
+    if policy == "sq":
+        return padded(closed_forms.sq_queue_length_pmf(lam, d), levels)
+    return padded(closed_forms.fixed_point(lam, d)["queue_length_pmf"].values, levels)
+
+
+def attrs(study, **parameters):
+    return {
+        "title": f"made-up {study}",
+        "profile": "made-up",
+        "parameters": json.dumps(parameters),
+        "seed": 1,
+        "commit": "0123456789abcdef0123456789abcdef01234567",
+        "versions": json.dumps({"python": "3.11", "numpy": "2.0"}),
+        "notebook": f"notebooks/{study}.ipynb",
+        "created_by": "tests",
+    }
+
+
+def fluid(d, lam, t):
+    """Stand-in for the fluid path: from empty to the fixed point at rate 1."""
+    empty = np.eye(LEVELS)[0]
+    weight = np.exp(-t)[:, None]
+    occupancy = [[weight * empty + (1 - weight) * limit("sq-memory", v, k) for v in lam] for k in d]
+    return xr.Dataset(
+        {"occupancy": (("d", "λ", "t", "queue_length"), np.array(occupancy))},
+        {"d": list(d), "λ": list(lam), "t": t, "queue_length": np.arange(LEVELS)},
+        attrs("fluid"),
+    )
+
+
+def distances(rng, shape, sizes):
+    """Distances that fall like 1/√N, and a control that stays."""
+    root = np.sqrt(np.array(sizes, float)).reshape(1, -1, *[1] * (len(shape) - 2))
+    return 0.9 / root * rng.lognormal(0, 0.2, shape), 0.9 / root * 0.3 + 0.08 * rng.lognormal(0, 0.1, shape)
+
+
+def trajectories(rng, path, sizes, replicates):
+    spread = np.sqrt(np.abs(path["occupancy"].values * (1 - path["occupancy"].values)))
+    scale = 1 / np.sqrt(np.array(sizes, float)).reshape(-1, 1, 1, 1, 1)
+    mean = path["occupancy"].values + 0.3 * scale * spread * rng.standard_normal((len(sizes), *spread.shape))
+    mean = np.abs(mean) / np.abs(mean).sum(-1, keepdims=True)
+    shape = (replicates, len(sizes), path.sizes["d"], path.sizes["λ"])
+    near, control = distances(rng, shape, sizes)
+    dims = ("N", "d", "λ", "t", "queue_length")
+    return xr.Dataset(
+        {
+            "occupancy": (dims, mean),
+            "occupancy_std": (dims, scale * spread[None]),
+            "sup_distance": (("replicate", "N", "d", "λ"), near),
+            "sup_distance_control": (("replicate", "N", "d", "λ"), control),
+        },
+        {"N": list(sizes), "replicate": np.arange(replicates), **path.coords},
+        attrs("trajectories", replicates=replicates, t_end=float(path["t"].max())),
+    )
+
+
+def starts(rng, path, sizes, names, replicates):
+    t = path["t"].values[::10]
+    shape = (replicates, len(sizes), path.sizes["d"], path.sizes["λ"])
+    pairs = [distances(rng, shape, sizes) for _ in names]
+    occupancy = np.broadcast_to(
+        path["occupancy"].sel(t=t).values, (len(names), len(sizes), *path["occupancy"].sel(t=t).shape)
+    )
+    dims = ("start", "replicate", "N", "d", "λ")
+    return xr.Dataset(
+        {
+            "sup_distance": (dims, np.array([near for near, _ in pairs])),
+            "sup_distance_control": (dims, np.array([control for _, control in pairs])),
+            "occupancy": (("start", "N", "d", "λ", "t", "queue_length"), occupancy),
+        },
+        {
+            "start": list(names), "replicate": np.arange(replicates), "N": list(sizes), "d": path["d"],
+            "λ": path["λ"], "t": t, "queue_length": path["queue_length"],
+        },
+        attrs("starts", replicates=replicates),
+    )  # fmt: skip
+
+
+def fixed_points(d, n_loads):
+    dense = np.unique(
+        np.concatenate([np.linspace(0.005, 0.995, n_loads // 2), 1 - np.geomspace(0.5, 1e-5, n_loads // 2)])
+    )
+    points = [[closed_forms.fixed_point(lam, k) for lam in dense] for k in d]
+    pmf = np.array([[padded(p["queue_length_pmf"].values, 20) for p in row] for row in points])
+    bound = np.array([[closed_forms.queue_bound(lam, k) for lam in dense] for k in d])
+    response = (pmf * np.arange(20)).sum(-1) / dense
+    zero = np.minimum(1, np.array(d)[:, None] * (1 - dense))
+    dims = ("d", "λ")
+    return xr.Dataset(
+        {
+            "queue_length_pmf": ((*dims, "queue_length"), pmf),
+            "mean_response_time": (dims, response),
+            "dispatch_to_idle": (dims, pmf[..., 1] / dense),
+            "dispatch_to_observation_zero": (dims, zero),
+            "level": (dims, (pmf > 1e-12).cumsum(-1).argmax(-1)),
+            "bound": (dims, bound),
+        },
+        {"d": list(d), "λ": dense, "queue_length": np.arange(20)},
+        attrs("fixed_points", lam_points=n_loads),
+    )
+
+
+def stationary(rng, policies, sizes, d, loads, replicates, levels=60):
+    size = np.array(sizes, float).reshape(1, -1, 1, 1)
+    pmf = np.array([[[limit(p, lam, k, levels) for lam in loads] for k in d] for p in policies])
+    pmf = np.broadcast_to(pmf[:, None], (len(policies), len(sizes), *pmf.shape[1:])).copy()
+    leak = 0.3 / size[..., None] * pmf[..., :-1]
+    pmf[..., 1:] += leak
+    pmf[..., :-1] -= leak
+    lam = np.array(loads)
+    dims = ("policy", "N", "d", "λ")
+    shape = pmf.shape[:-1]
+    mean = (pmf * np.arange(levels)).sum(-1)
+    probes = np.broadcast_to(np.array(d, float)[:, None], shape)
+    tail = np.arange(0, 5.0)
+    estimates = {
+        "dispatch_to_idle": pmf[..., 1] / lam,
+        "dispatch_to_observation_zero": np.minimum(1, probes * (1 - lam)),
+        "mean_queue_length": mean,
+        "mean_response_time": mean / lam,
+        "messages_per_job": 2 * probes,
+        "mass_above_bound": 0.1 / np.broadcast_to(size, shape),
+    }
+    variables = {}
+    for name, value in estimates.items():
+        half = 0.2 / np.sqrt(np.broadcast_to(size, shape) * replicates)
+        variables[name] = (dims, value + 0.4 * half * rng.standard_normal(shape))
+        variables[f"{name}_ci95"] = (dims, half)
+    variables["occupancy"] = ((*dims, "queue_length"), pmf)
+    variables["occupancy_ci95"] = ((*dims, "queue_length"), pmf / 50)
+    response = np.broadcast_to(np.exp(-tail), (*shape, tail.size))
+    variables["response_time_tail"] = ((*dims, "response_time"), response)
+    variables["response_time_tail_ci95"] = ((*dims, "response_time"), response / 50)
+    variables["max_queue"] = (dims, (pmf > 1e-5 / size[..., None]).cumsum(-1).argmax(-1))
+    variables["warm_up"] = (dims, np.full(shape, 40.0))
+    variables["warm_up_z"] = (dims, rng.standard_normal(shape))
+    variables["warm_up_ok"] = (dims, np.ones(shape, np.int8))
+    coords = {"policy": list(policies), "N": list(sizes), "d": list(d), "λ": list(loads)}
+    coords |= {"queue_length": np.arange(levels), "response_time": tail}
+    return xr.Dataset(variables, coords, attrs("stationary", horizon=100, replicates=replicates))
+
+
+STATEMENTS = {
+    "P1": "Fluid limit: the distance between X^N and the fluid path goes to 0 from every start",
+    "P2": "If λ < 1 - 1/d every job finds an idle server as N grows, and the mean response time goes to 1",
+    "P3": "Only if: above 1 - 1/d the share of jobs sent to observation 0 tends to d(1-λ) < 1",
+    "P4": r"Queues are bounded by $Q(\lambda, d) = \lceil -\log(1-\lambda)/\log(\lambda d+1) \rceil$, tightly",
+    "P5": "Without memory a positive share of servers holds i jobs for every i: λ^((d^i-1)/(d-1))",
+    "P11": "At λ = 0.995 the bound is 5 for d = 2 and 4 for d = 3",
+    "P12": "One probe is enough for a bounded queue: d = 1 with memory",
+}
+CONTROLS = {
+    "P1": "the fluid model with d + 1 probes",
+    "P2": "memoryless SQ(d)",
+    "P3": "memoryless SQ(d), whose idle share is 1-λ^d",
+    "P4": "the bound with log(λd) for log(λd+1)",
+    "P5": "SQ(d) with memory",
+    "P11": "the early abstract's 3 at d = 3",
+    "P12": "d = 1 without memory (M/M/1)",
+}
+# Figure, measured value, half-width, tolerance, quantity, measured on the control.
+MEASURED = {
+    "P1": ("fig-error", -0.4987, 0.009, (-0.55, -0.45), "slope of log distance against log N", -0.021),
+    "P2": ("fig-idle", 1.00031, 0.00022, (0.999, 1.002), "mean response time at the largest N", 1.211),
+    "P3": ("fig-idle", 0.00012, 0.0009, (-0.01, 0.01), "measured share less the limit", 0.0913),
+    "P4": ("fig-bound", 1.0, 0.0, (1, 1), "share of the grid where level and bound agree", 0.4132),
+    "P5": ("fig-memory", 0.0021, 0.0015, (-0.02, 0.02), "largest relative deviation over levels", -0.88),
+    "P11": ("fig-bound", 0.0, 0.0, (0, 0), "levels found less levels stated", 1.0),
+    "P12": ("fig-memory", 1.3e-07, 4e-08, (None, 1e-4), "mass above the bound at the largest N", 0.6561),
+}
+
+
+def claims():
+    """Return a list of claims as claims.json has them, all of them passing."""
+    records = []
+    for name, (figure, measured, half, tolerance, quantity, control_measured) in MEASURED.items():
+        study = {"fig-error": "trajectories", "fig-bound": "fixed_points"}.get(figure, "stationary")
+        records.append(
+            {
+                "id": name,
+                "statement": STATEMENTS[name],
+                "source": "arXiv:1802.06566, abstract",
+                "quantity": quantity,
+                "measured": measured,
+                "ci95": [measured - half, measured + half],
+                "tolerance": list(tolerance),
+                "tolerance_reason": "Theory gives the value; the margin is four standard errors of the estimate.",
+                "at": "N = 100000, d = 2, λ = 0.48",
+                "cells": 16,
+                "verdict": "pass",
+                "control": CONTROLS[name],
+                "control_measured": control_measured,
+                "control_ci95": [control_measured - half, control_measured + half],
+                "control_verdict": "fail",
+                "evidence": {
+                    "notebook": f"notebooks/{study}.ipynb",
+                    "dataset": f"data/made-up/{study}.nc",
+                    "dataset_hash": "deadbeef",
+                    "figure": figure,
+                },
+            }
+        )
+    return records
+
+
+def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0.95), policies=POLICIES,
+          replicates=4, n_loads=60, t_step=0.25):  # fmt: skip
+    """Return the five datasets of a made-up study."""
+    rng = np.random.default_rng(7)
+    path = fluid(d, loads, np.arange(0, 20 + t_step / 2, t_step))
+    return {
+        "trajectories": trajectories(rng, path, sizes, replicates),
+        "starts": starts(rng, path, sizes, ["overloaded-3", "stale-2"], replicates),
+        "fluid": path,
+        "fixed_points": fixed_points(d, n_loads),
+        "stationary": stationary(rng, policies, sizes, d, loads, replicates),
+    }
+
+
+def write(folder: Path, datasets, records):
+    """Write a study as the workflow leaves it: datasets, claims, an executed notebook, benchmarks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, ds in datasets.items():
+        dc_datasets.write(ds, folder / f"{name}.nc")
+        (folder / "logs" / name).mkdir(parents=True, exist_ok=True)
+        (folder / "logs" / name / "d=2.ipynb").write_text("{}")
+        (folder / "benchmarks" / name).mkdir(parents=True, exist_ok=True)
+        (folder / "benchmarks" / name / "d=2.tsv").write_text(
+            "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
+            "12.5\t0:00:12\t310.2\t900\t280\t290\t1\t2\t98.0\t12.25\n"
+        )
+    (folder / "claims.json").write_text(json.dumps(records))
+    return folder

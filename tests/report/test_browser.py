@@ -1,0 +1,96 @@
+"""The page in a real browser with the network cut."""
+
+import shutil
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+LAPTOP, PHONE = (1280, 900), (390, 844)
+OPTIONS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+DRAWN = "() => document.querySelectorAll('.panel > *').length === document.querySelectorAll('.panel').length"
+# Where a panel draws the first of its simulated points, in the window.
+POINT = """id => {
+  const view = Bokeh.index.roots.find(view => view.el.parentElement.id === id);
+  const points = view.model.renderers.find(renderer => renderer.glyph.type === 'Scatter');
+  const [x, y] = [points.glyph.x.field, points.glyph.y.field].map(name => points.data_source.data[name][0]);
+  const frame = view.frame, box = view.el.getBoundingClientRect();
+  return [box.x + frame.x_scale.compute(x), box.y + frame.y_scale.compute(y)];
+}"""
+TOOLTIP = """id => {
+  const seek = node => [...node.children].some(child =>
+    child.classList.contains('bk-Tooltip') || (child.shadowRoot && seek(child.shadowRoot)) || seek(child));
+  return [...document.querySelectorAll('.bk-Tooltip')].length > 0 || seek(document.getElementById(id));
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    executable = shutil.which("chromium")
+    if executable is None:
+        pytest.fail("Debian's chromium is not installed")
+    with sync_api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=executable, args=OPTIONS)
+        yield running
+        running.close()
+
+
+@pytest.fixture(params=[LAPTOP, PHONE], ids=["laptop", "phone"])
+def page(request, browser, built):
+    """The report, opened offline; asking for anything, or any error on the console, fails the test afterwards."""
+    width, height = request.param
+    context = browser.new_context(viewport={"width": width, "height": height}, offline=True)
+    opened = context.new_page()
+    asked, errors = [], []
+    opened.on("request", lambda r: asked.append(r.url) if r.url.split(":")[0] not in ("file", "data", "blob") else None)
+    opened.on("request", lambda r: asked.append(r.url) if r.resource_type != "document" else None)
+    opened.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened.goto((built / "report.html").as_uri())
+    opened.wait_for_function(DRAWN)
+    yield opened
+    context.close()
+    assert asked == []
+    assert errors == []
+
+
+def test_every_panel_is_drawn(page):
+    assert page.locator(".panel").count() > 10
+    sizes = page.evaluate("[...document.querySelectorAll('.panel > *')].map(e => e.getBoundingClientRect().width)")
+    assert min(sizes) > 250
+
+
+def test_nothing_scrolls_sideways(page):
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_the_table_is_in_view_of_its_column(page):
+    width = page.viewport_size["width"]
+    boxes = page.evaluate("[...document.querySelectorAll('.claims td')].map(e => e.getBoundingClientRect().right)")
+    assert max(boxes) <= width
+
+
+def test_a_point_answers_to_the_pointer(page):
+    target = "fig-idle-0"
+    page.locator(f"#{target}").scroll_into_view_if_needed()
+    page.wait_for_timeout(300)
+    x, y = page.evaluate(POINT, target)
+    page.mouse.move(x - 30, y - 30)
+    page.mouse.move(x, y)
+    page.wait_for_function(TOOLTIP, arg=target)
+
+
+def test_claims_can_be_reached_by_keyboard(page):
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.getAttribute('href')") == "#claim-P1":
+            break
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#claim-P1"

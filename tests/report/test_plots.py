@@ -1,0 +1,72 @@
+import json
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from dchoices import plots
+from made_up_study import study
+
+ANCHORS = ["fig-trajectories", "fig-error", "fig-starts", "fig-idle", "fig-fixed-points", "fig-bound", "fig-memory"]
+
+SHAPES = {
+    "one probe": {"d": (1,)},
+    "one load": {"loads": (0.9,)},
+    "loads below the threshold only": {"d": (5,), "loads": (0.3, 0.5)},
+    "with memory only": {"policies": ("sq-memory",)},
+    "one size": {"sizes": (100,)},
+    "one replicate": {"replicates": 1},
+    "no d of 2": {"d": (3, 7)},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+def test_figures_are_made_of_what_a_profile_has(shape):
+    figures = plots.make_figures(study(n_loads=20, **shape))
+    assert [figure.anchor for figure in figures] == ANCHORS
+    assert all(figure.panels and figure.alt and figure.key for figure in figures)
+    plots.story(study(n_loads=20, **shape))
+
+
+def test_examples_lie_on_either_side_of_the_threshold(datasets):
+    facts = {figure.anchor: figure.facts for figure in plots.make_figures(datasets)}
+    assert facts["fig-trajectories"]["d"] == 2
+    below, above = facts["fig-trajectories"]["loads"]
+    assert below < 0.5 < above
+    assert facts["fig-bound"]["differ"] == 0
+    assert facts["fig-memory"]["response"][1][1] == pytest.approx(20)  # M/M/1 at λ = 0.95
+
+
+def test_a_level_that_is_not_the_bound_is_counted(datasets):
+    wrong = datasets["fixed_points"].copy(deep=True)
+    wrong["level"][0, 0] += 1
+    figures = plots.make_figures({**datasets, "fixed_points": wrong})
+    assert {f.anchor: f.facts for f in figures}["fig-bound"]["differ"] == 1
+
+
+def test_twins_show_the_same_panel(datasets):
+    panel = plots.make_figures(datasets)[3].panels[0]
+    item = plots.bokeh_item(panel, "here")
+    assert item["target_id"] == "here"
+    assert "load λ" in json.dumps(item, ensure_ascii=False)
+    drawing = ElementTree.fromstring(plots.svg(panel))
+    assert drawing.tag.endswith("svg")
+
+
+def test_pictures_are_reproducible(datasets):
+    first, second = (plots.svg_row(plots.story(datasets), (8, 3), {"Source": "hash"}) for _ in range(2))
+    assert first == second
+    assert b"hash" in first
+
+
+def test_the_script_brings_no_tags(datasets):
+    assert "Bokeh" in plots.script()
+    assert "es-module-shims" not in plots.script()
+
+
+def test_swatches_are_drawings():
+    for look in ("solid", "dashed", "dotted", "dot", "ring", "triangle", "area"):
+        ElementTree.fromstring(plots.swatch(plots.Key("a", "#000000", look)))
+
+
+def test_the_sample_is_a_distribution(datasets):
+    np.testing.assert_allclose(datasets["stationary"]["occupancy"].sum("queue_length"), 1)

@@ -1,0 +1,132 @@
+import shutil
+from html.parser import HTMLParser
+
+import pypdf
+import pytest
+from dchoices import plots
+from dchoices.report import __main__ as report
+from made_up_study import claims, study, write
+
+OUTPUTS = {"report.html", "report.pdf", "claims.md", "main-figure.svg"}
+
+
+class Page(HTMLParser):
+    """Collects ids, links and whatever could make a browser ask for something."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.links, self.fetched = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.ids += [given["id"]] if "id" in given else []
+        self.links += [given["href"]] if tag == "a" and "href" in given else []
+        if tag in ("script", "img", "iframe", "link", "source", "object"):
+            sources = [given[key] for key in ("src", "href", "data") if key in given]
+            self.fetched += [source for source in sources if not source.startswith("data:")]
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Panels drawn as blanks, where pictures do not matter."""
+    blank = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
+    monkeypatch.setattr(plots, "svg", lambda panel: blank)
+    monkeypatch.setattr(plots, "bokeh_item", lambda panel, target: {"target_id": target})
+
+
+def build(data, template, out):
+    """Run the command; return its exit status."""
+    return report.main(["--data", str(data), "--template", str(template), "--out", str(out)])
+
+
+def printed(out):
+    return "\n".join(page.extract_text() for page in pypdf.PdfReader(out / "report.pdf").pages)
+
+
+def test_all_outputs_and_nothing_else(built):
+    assert {path.name for path in built.iterdir()} == OUTPUTS
+
+
+def test_the_page_is_whole(built):
+    text = (built / "report.html").read_text("utf-8")
+    page = Page(text)
+    assert page.fetched == []
+    assert len(page.ids) == len(set(page.ids))
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+    assert {f"claim-{record['id']}" for record in claims()} <= set(page.ids)
+    assert len(text) < 6e6
+    body = text[text.index("<main") : text.index("</main>")]
+    assert "&lt;&lt;" not in body
+    assert "<math" in body
+
+
+def test_links_to_notebooks_lead_somewhere(built):
+    links = {link for link in Page((built / "report.html").read_text("utf-8")).links if link.endswith(".ipynb")}
+    assert links
+    for link in links:
+        assert (built / link.replace("%3D", "=")).is_file()
+
+
+def test_page_and_print_show_the_same_table(built):
+    page = (built / "report.html").read_text("utf-8")
+    paper = printed(built)
+    for record in claims():
+        assert f'href="#claim-{record["id"]}"' in page
+        assert record["id"] in paper
+    assert page.count("✓ pass") >= len(claims())
+    assert paper.count("✓ pass") >= len(claims())
+    assert "[−0.5077, −0.4897]" in page
+    assert "[−0.5077, −0.4897]" in paper
+
+
+def test_the_colophon_shows_times_seeds_and_hashes(built):
+    page = (built / "report.html").read_text("utf-8")
+    colophon = page[page.index('id="colophon"') :]
+    assert "stationary/d=2" in colophon
+    assert "12.5" in colophon
+    assert "0123456789ab" in colophon
+
+
+@pytest.mark.usefixtures("drawn")
+def test_a_report_of_failures_is_written_and_says_so(tmp_path, template):
+    records = claims()
+    records[0] |= {"verdict": "fail", "measured": -0.1, "ci95": [-0.12, -0.08]}
+    records[1] |= {"verdict": "inconclusive", "measured": None, "ci95": [None, None], "tolerance": [None, None]}
+    records[1] |= {"at": "no data", "cells": 0}
+    records[2] |= {"control_verdict": "pass", "ci95": [None, None]}
+    out = tmp_path / "out"
+    assert build(write(tmp_path / "smoke", study(n_loads=20), records), template, out) == 0
+    text = (out / "report.html").read_text("utf-8")
+    lead = text[text.index("<main") : text.index('id="claims"')]
+    assert all(f'href="#claim-{name}"' in lead for name in ("P1", "P2", "P3"))
+    assert "✗ fail" in lead
+    assert "✗ fail" in printed(out)
+    assert "5 of 7 claims pass, 1 fail, 1 are inconclusive; 6 of 7 controls fail" in (out / "claims.md").read_text()
+
+
+@pytest.mark.usefixtures("drawn")
+def test_many_claims_fill_several_pages_of_table(tmp_path, template):
+    records = [{**record, "id": f"{record['id']}-{k}"} for k in range(8) for record in claims()]
+    out = tmp_path / "out"
+    assert build(write(tmp_path / "smoke", study(n_loads=20), records), template, out) == 0
+    text = printed(out)
+    assert text.count("Control’s") >= 2  # the head of the table is repeated
+    assert all(record["id"] in text for record in records)
+
+
+@pytest.mark.usefixtures("drawn")
+def test_a_run_without_benchmarks_and_notebooks_is_reported(tmp_path, template):
+    data = write(tmp_path / "smoke", study(n_loads=20), claims())
+    shutil.rmtree(data / "benchmarks")
+    shutil.rmtree(data / "logs")
+    assert build(data, template, tmp_path / "out") == 0
+    assert "No times were measured" in (tmp_path / "out" / "report.html").read_text("utf-8")
+
+
+def test_a_run_that_is_not_there_is_named_in_one_line(tmp_path, template, capsys):
+    assert build(tmp_path / "none", template, tmp_path / "out") == 1
+    error = capsys.readouterr().err
+    assert "none" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
