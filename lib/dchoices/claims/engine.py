@@ -103,11 +103,12 @@ def estimate_cells(
     """
     replicates = int(dataset.attrs["replicates"])
     factor = statistics.widening(replicates, max(1, len(places) * also))
+    meaning = datasets.VARIABLES[quantity].description
     cells = []
     for place, low, high in places:
         point = dataset.sel(place)
         width = float(point[f"{quantity}_ci95"]) * factor if bool(point.warm_up_ok) else math.inf
-        cells.append(Cell(f"{quantity} at {where(place)}", float(point[quantity]), width, low, high))
+        cells.append(Cell(f"{meaning}, {where(place)}", float(point[quantity]), width, low, high))
     return cells
 
 
