@@ -19,6 +19,8 @@ from typing import Any
 
 import yaml
 
+from dchoices.workflow import without_uri_checks
+
 SCHEMA = Path(__file__).resolve().parents[3] / "config" / "schema.json"
 NOT_PARAMETERS = ("split", "events")  # keys of a study that its notebook does not get
 FLUID_GRID = ("d", "lam", "t_end", "t_step")  # what fluid.nc and trajectories.nc share
@@ -165,17 +167,8 @@ def _check(config: Any) -> dict[str, Any]:
 
 
 def _validator() -> Any:
-    # jsonschema's URI checks compile a grammar when imported: two seconds of every `make`, for a format no
-    # configuration uses. A module that is None counts as not installed, which jsonschema allows for.
-    blocked = "rfc3987_syntax"
-    free = blocked not in sys.modules
-    if free:
-        sys.modules[blocked] = None  # type: ignore[assignment]
-    try:
+    with without_uri_checks():
         import jsonschema
-    finally:
-        if free:
-            del sys.modules[blocked]
     return jsonschema.Draft202012Validator(_schema())
 
 

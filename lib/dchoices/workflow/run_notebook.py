@@ -20,6 +20,8 @@ from typing import Any
 
 import yaml
 
+from dchoices.workflow import without_uri_checks
+
 START_TIMEOUT = 180  # seconds; a cold file cache on a busy machine takes well over papermill's 60
 IOPUB_TIMEOUT = 60  # seconds for an output to arrive after its cell; nbclient's 4 fail on a busy machine
 SAVE_EVERY = 30  # seconds between two saves of the executed notebook while a cell runs
@@ -53,7 +55,8 @@ def run(notebook: Path, parameters_file: Path, output: Path, log_notebook: Path)
     nbclient.exceptions.DeadKernelError
         If the kernel died.
     """
-    import papermill
+    with without_uri_checks():
+        import papermill
 
     parameters = _parameters(notebook, parameters_file) | {"output": output.as_posix()}
     log_notebook.parent.mkdir(parents=True, exist_ok=True)
