@@ -61,6 +61,11 @@ def script() -> str:
     return "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
 
 
+def _render(content: hv.Dimensioned, backend: str) -> Any:
+    """Return the figure that a backend makes of an element. (`hv.render` makes each twice, and returns the second.)"""
+    return hv.renderer(backend).get_plot(content).state
+
+
 def bokeh_item(panel: Panel, target: str) -> dict[str, Any]:
     """Return the bokeh document of a panel as JSON, to be embedded in the element with id `target`."""
     content = panel.content.opts(
@@ -68,7 +73,7 @@ def bokeh_item(panel: Panel, target: str) -> dict[str, Any]:
         default_tools=["pan", "box_zoom", "wheel_zoom", "reset"], active_tools=[], toolbar="above",
         backend="bokeh", **panel.options,
     )  # fmt: skip
-    plot = hv.render(content, backend="bokeh")
+    plot = _render(content, "bokeh")
     for tool in plot.toolbar.tools:
         tool.visible = not isinstance(tool, HoverTool)  # always on: one button for each series would fill the bar
     # No gesture is taken from the reader until a tool is chosen: on a phone a swipe over a plot scrolls the page.
@@ -87,7 +92,7 @@ def svg_row(figure: Figure, inches: tuple[float, float], metadata: Mapping[str, 
     """Return the panels of a figure side by side in one SVG with a key above, as for a README."""
     with matplotlib.rc_context({**_RC, "font.size": 9, "axes.titlesize": 9.5, "axes.labelsize": 9}):
         layout = hv.Layout([_styled(panel) for panel in figure.panels]).cols(len(figure.panels))
-        drawn = hv.render(layout.opts(sublabel_format="", backend="matplotlib"), backend="matplotlib")
+        drawn = _render(layout.opts(sublabel_format="", backend="matplotlib"), "matplotlib")
         drawn.set_size_inches(*inches)
         _tidy(drawn)
         # HoloViews leaves room for colour bars and titles of its own; two panels need less.
@@ -113,7 +118,7 @@ def _styled(panel: Panel) -> hv.Overlay:
 
 
 def _drawn(panel: Panel) -> MplFigure:
-    figure = hv.render(_styled(panel), backend="matplotlib")
+    figure = _render(_styled(panel), "matplotlib")
     width, height = PANEL_INCHES
     figure.set_size_inches(width, height)
     _tidy(figure)
