@@ -21,7 +21,7 @@ _EXPORTS = {
     "fluid_paths": "convergence",
     "optimality_threshold": "theory.closed_forms",
     "overloaded": "starts",
-    "policies": "policies",
+    "policies": "registry",
     "queue_bound": "theory.closed_forms",
     "simulate": "simulation",
     "stale": "starts",

@@ -16,7 +16,7 @@ import xarray as xr
 from scipy.special import gammaincc
 from tqdm import tqdm
 
-from dchoices import policies, starts, statistics, validation
+from dchoices import registry, starts, statistics, validation
 from dchoices.kernels import lumped, sfc64
 from dchoices.theory.closed_forms import queue_bound
 
@@ -36,7 +36,7 @@ class LumpedChain:
 
     def __init__(self, policy: str, N: int, d: int, lam: float, start: np.ndarray, seed: np.random.SeedSequence):
         self.N, self.d, self.lam = N, d, lam
-        self.memory = policies.get(policy).memory
+        self.memory = registry.get(policy).memory
         kernel_seed, clock_seed = seed.spawn(2)
         self._rng = sfc64.initial_state(kernel_seed)
         self._clock = np.random.Generator(np.random.PCG64(clock_seed))
@@ -111,7 +111,7 @@ def _trim(*arrays: np.ndarray) -> list[np.ndarray]:
 
 
 def _axes(policy: str, N: Any, d: Any, lam: Any) -> tuple[list[int], list[int], list[float]]:
-    policies.get(policy)
+    registry.get(policy)
     return (
         validation.several("N", N, validation.servers),
         validation.several("d", d, validation.probes),
@@ -182,7 +182,7 @@ def simulate(
     with _progress(expected, f"simulate {policy}") as progress:
         for replicate, servers, probes, load in itertools.product(range(replicates), sizes, ds, loads):
             key = stream(seed, policy, servers, probes, load, start, replicate)
-            fractions = starts.fractions(start, policies.get(policy), load, probes)
+            fractions = starts.fractions(start, registry.get(policy), load, probes)
             runs.append(_trajectory(LumpedChain(policy, servers, probes, load, fractions, key), steps, progress))
     shape = (replicates, len(sizes), len(ds), len(loads), grid.size, -1)
     occupancy, by_queue, by_observation = _trim(*(_stack(column).reshape(shape) for column in zip(*runs, strict=True)))
@@ -220,6 +220,8 @@ def _measure(chain: LumpedChain, samples: int, bound: int, response_time: np.nda
         halves[2 * sample // samples] += chain.by_queue
     halves /= halves.sum(axis=1, keepdims=True)
     occupancy = halves.mean(axis=0)
+    if not chain.sent_by_queue.any():
+        raise ValueError(f"horizon = {samples * SAMPLE_STEP:g}: no job arrived in it, must be longer")
     share = chain.sent_by_queue / chain.sent_by_queue.sum()
     level = np.arange(len(share))
     return {
@@ -310,7 +312,7 @@ def stationary(
     ValueError
         If an argument is out of range.
     """
-    names = validation.several("policy", policy, lambda value, name: policies.get(value).name)
+    names = validation.several("policy", policy, lambda value, name: registry.get(value).name)
     sizes, ds, loads = _axes(names[0], N, d, lam)
     warm_ups = _per_load("warm_up", warm_up, loads, zero=True)
     # Two equal halves, for the check of the warm-up.
@@ -322,14 +324,14 @@ def stationary(
     cells = []
     with _progress(time * replicates * len(names) * len(ds) * sum(sizes), "stationary") as progress:
         for name, servers, probes, (c, load) in itertools.product(names, sizes, ds, enumerate(loads)):
-            start = starts.fractions("fixed-point", policies.get(name), load, probes)
+            start = starts.fractions("fixed-point", registry.get(name), load, probes)
             runs = []
             for replicate in range(replicates):
                 key = stream(seed, name, servers, probes, load, "fixed-point", replicate)
                 chain = LumpedChain(name, servers, probes, load, start, key)
                 progress.update(chain.advance(warm_ups[c]))
                 runs.append(_measure(chain, samples[c], queue_bound(load, probes), grid, progress))
-            cells.append(_summarise(runs, policies.get(name).messages_per_job(probes), warm_ups[c]))
+            cells.append(_summarise(runs, registry.get(name).messages_per_job(probes), warm_ups[c]))
     shape = (len(names), len(sizes), len(ds), len(loads))
     stacked = {variable: _stack([cell[variable] for cell in cells]) for variable in cells[0]}
     arrays = {variable: array.reshape(*shape, *array.shape[1:]) for variable, array in stacked.items()}

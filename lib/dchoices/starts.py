@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dchoices import validation
-from dchoices.policies import Policy
+from dchoices.registry import Policy
 
 SUM_TOLERANCE = 1e-9  # a start is refused when its fractions miss 1 by more; rounding in user code stays below
 

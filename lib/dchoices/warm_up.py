@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from dchoices import policies
+from dchoices import registry
 from dchoices.simulation import simulate
 from dchoices.theory.fluid import fluid_path
 
 
 def main() -> None:
     """Run every policy and fluid model for a moment, through the functions that notebooks call."""
-    for policy in policies.policies():
+    for policy in registry.policies():
         simulate(policy, N=10, d=2, lam=0.5, t=[0.5], replicates=1)
         fluid_path(0.5, 2, [0.5], policy=policy)
 

@@ -67,9 +67,9 @@ def test_scheme_without_modes_agrees(start, lam, d):
 
 
 def _memory_policy():
-    from dchoices import policies
+    from dchoices import registry
 
-    return policies.get("sq-memory")
+    return registry.get("sq-memory")
 
 
 @pytest.mark.parametrize("start", ["empty", "overloaded-3", "stale-6"])

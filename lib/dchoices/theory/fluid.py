@@ -14,7 +14,7 @@ import xarray as xr
 from scipy.integrate import LSODA, OdeSolver, Radau, solve_ivp
 from scipy.optimize import brentq
 
-from dchoices import policies, starts, validation
+from dchoices import registry, starts, validation
 from dchoices.kernels.drift import memory_drift, memoryless_drift, waiting_jobs
 from dchoices.theory.closed_forms import queue_bound
 
@@ -175,7 +175,7 @@ def fluid_path(lam: float, d: int, t: Any, start: Any = "empty", policy: str = "
         If the integration fails.
     """
     lam, d, grid = validation.load(lam), validation.probes(d), validation.time_grid(t)
-    initial = starts.fractions(start, policies.get(policy), lam, d)
+    initial = starts.fractions(start, registry.get(policy), lam, d)
     attrs: dict[str, Any] = {"lam": lam, "d": d, "policy": policy, "start": starts.label(start)}
     if policy == "sq":
         occupancy = _memoryless_path(initial, d, lam, grid)
