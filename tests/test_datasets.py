@@ -69,14 +69,19 @@ def test_damage_is_found(tmp_path):
 
 
 def test_merge_joins_along_the_one_differing_dimension(tmp_path):
-    datasets.write(sample((3,), levels=5), tmp_path / "3.nc", {"seed": 1, "part": "a"})
-    datasets.write(sample((1, 2)), tmp_path / "12.nc", {"seed": 1, "part": "b"})
+    datasets.write(
+        sample((3,), levels=5), tmp_path / "3.nc", {"seed": 1, "part": "a", "parameters": '{"d": [3], "t_end": 1}'}
+    )
+    datasets.write(
+        sample((1, 2)), tmp_path / "12.nc", {"seed": 1, "part": "b", "parameters": '{"d": [1, 2], "t_end": 1}'}
+    )
     merged = datasets.merge([tmp_path / "3.nc", tmp_path / "12.nc"])
     assert merged.d.values.tolist() == [1, 2, 3]
     assert merged.sizes["queue_length"] == 5
     assert merged.occupancy.sum("queue_length").values == pytest.approx(1)
     assert merged.attrs["seed"] == 1
     assert "part" not in merged.attrs
+    assert merged.attrs["parameters"] == '{"d": [3, 1, 2], "t_end": 1}'
 
 
 def test_merge_refuses_repeats_and_mismatches(tmp_path):

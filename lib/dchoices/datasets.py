@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -199,8 +200,19 @@ def merge(paths: Sequence[str | os.PathLike]) -> xr.Dataset:
     except ValueError as cause:
         raise DatasetError(f"{where}: cannot be merged ({cause})") from cause
     merged = merged.sortby(differing[0])
+    if all("parameters" in part.attrs for part in parts):
+        merged.attrs["parameters"] = _joint_parameters([json.loads(part.attrs["parameters"]) for part in parts])
     _check(merged, where)
     return merged
+
+
+def _joint_parameters(runs: Sequence[dict[str, Any]]) -> str:
+    """Return the parameters of runs as one: the lists by which they differ are joined."""
+    joint = {
+        name: value if all(run[name] == value for run in runs) else [item for run in runs for item in run[name]]
+        for name, value in runs[0].items()
+    }
+    return json.dumps(joint, ensure_ascii=False)
 
 
 def main(arguments: Sequence[str]) -> int:
