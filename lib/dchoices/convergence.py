@@ -11,6 +11,7 @@ import xarray as xr
 from dchoices import validation
 from dchoices.statistics import total_variation
 from dchoices.theory.fluid import fluid_path
+from dchoices.variables import describe
 
 
 def fluid_paths(
@@ -48,10 +49,11 @@ def fluid_paths(
     for b, row in enumerate(paths):
         for c, path in enumerate(row):
             occupancy[b, c, :, : path.shape[1]] = path
-    return xr.Dataset(
+    paths_dataset = xr.Dataset(
         {"occupancy": (("d", "λ", "t", "queue_length"), occupancy)},
         coords={"d": ds, "λ": loads, "t": grid, "queue_length": np.arange(levels)},
     )
+    return describe(paths_dataset)
 
 
 def sup_distance(simulated: xr.Dataset, fluid: xr.Dataset) -> xr.DataArray:
@@ -72,6 +74,9 @@ def sup_distance(simulated: xr.Dataset, fluid: xr.Dataset) -> xr.DataArray:
     for dim in ("λ", "t"):
         if not simulated.indexes[dim].equals(fluid.indexes[dim]):
             raise ValueError(f"{dim}: simulation and fluid path must share it")
+    if simulated.sizes["d"] != fluid.sizes["d"]:
+        raise ValueError(f"d: {simulated.sizes['d']} values simulated, {fluid.sizes['d']} fluid paths, must be as many")
+    fluid = fluid.transpose("d", "λ", "t", "queue_length")
     occupancy = simulated.occupancy.transpose("replicate", "N", "d", "λ", "t", "queue_length")
     distance = total_variation(occupancy.values, fluid.occupancy.values[None, None]).max(axis=-1)
     return xr.DataArray(

@@ -19,9 +19,11 @@ from tqdm import tqdm
 from dchoices import registry, starts, statistics, validation
 from dchoices.kernels import lumped, sfc64
 from dchoices.theory.closed_forms import queue_bound
+from dchoices.variables import describe
 
 SPARE_LEVELS = 8  # levels above the start; the arrays double when a run needs more
 SAMPLE_STEP = 0.5  # mean service times between two samples of a stationary run; occupancies hardly move in less
+FEWEST_JOBS = 100  # expected in a measured window; with fewer, shares of jobs mean nothing
 RESPONSE_TIMES = np.arange(0.0, 20.5, 0.5)  # default grid of the response-time tail, in mean service times
 
 
@@ -181,27 +183,29 @@ def simulate(
     runs = []
     with _progress(expected, f"simulate {policy}") as progress:
         for replicate, servers, probes, load in itertools.product(range(replicates), sizes, ds, loads):
-            key = stream(seed, policy, servers, probes, load, start, replicate)
             fractions = starts.fractions(start, registry.get(policy), load, probes)
+            key = stream(seed, policy, servers, probes, load, start, replicate)
             runs.append(_trajectory(LumpedChain(policy, servers, probes, load, fractions, key), steps, progress))
     shape = (replicates, len(sizes), len(ds), len(loads), grid.size, -1)
     occupancy, by_queue, by_observation = _trim(*(_stack(column).reshape(shape) for column in zip(*runs, strict=True)))
     dims = ("replicate", "N", "d", "λ", "t", "queue_length")
-    return xr.Dataset(
-        {
-            "occupancy": (dims, occupancy),
-            "sent_by_queue": (dims, by_queue),
-            "sent_by_observation": (dims, by_observation),
-        },
-        coords=_coordinates(
-            replicate=np.arange(replicates),
-            N=sizes,
-            d=ds,
-            λ=loads,
-            t=grid,
-            queue_length=np.arange(occupancy.shape[-1]),
-        ),
-        attrs={"policy": policy, "seed": seed, "start": starts.label(start)},
+    return describe(
+        xr.Dataset(
+            {
+                "occupancy": (dims, occupancy),
+                "sent_by_queue": (dims, by_queue),
+                "sent_by_observation": (dims, by_observation),
+            },
+            coords=_coordinates(
+                replicate=np.arange(replicates),
+                N=sizes,
+                d=ds,
+                λ=loads,
+                t=grid,
+                queue_length=np.arange(occupancy.shape[-1]),
+            ),
+            attrs={"policy": policy, "seed": seed, "start": starts.label(start)},
+        )
     )
 
 
@@ -220,8 +224,6 @@ def _measure(chain: LumpedChain, samples: int, bound: int, response_time: np.nda
         halves[2 * sample // samples] += chain.by_queue
     halves /= halves.sum(axis=1, keepdims=True)
     occupancy = halves.mean(axis=0)
-    if not chain.sent_by_queue.any():
-        raise ValueError(f"horizon = {samples * SAMPLE_STEP:g}: no job arrived in it, must be longer")
     share = chain.sent_by_queue / chain.sent_by_queue.sum()
     level = np.arange(len(share))
     return {
@@ -320,6 +322,12 @@ def stationary(
     replicates = validation.integer("replicates", replicates, 2)
     seed = validation.integer("seed", seed, 0)
     grid = validation.time_grid(response_time, "response_time")
+    for load, count in zip(loads, samples, strict=True):
+        if (jobs := min(sizes) * load * count * SAMPLE_STEP) < FEWEST_JOBS:
+            raise ValueError(
+                f"horizon = {count * SAMPLE_STEP:g}: about {jobs:.0f} jobs arrive at N = {min(sizes)}, λ = {load:g}, "
+                f"must be at least {FEWEST_JOBS}"
+            )
     time = sum((1 + x) * (w + n * SAMPLE_STEP) for x, w, n in zip(loads, warm_ups, samples, strict=True))
     cells = []
     with _progress(time * replicates * len(names) * len(ds) * sum(sizes), "stationary") as progress:
@@ -363,14 +371,16 @@ def _stationary_dataset(
         "occupancy_tail": ("queue_length",),
         "response_time_tail": ("response_time",),
     }
-    return xr.Dataset(
-        {name: (cell + last.get(name.removesuffix("_ci95"), ()), array) for name, array in arrays.items()},
-        coords=_coordinates(
-            policy=names,
-            N=sizes,
-            d=ds,
-            λ=loads,
-            queue_length=np.arange(arrays["occupancy"].shape[-1]),
-            response_time=grid,
-        ),
+    return describe(
+        xr.Dataset(
+            {name: (cell + last.get(name.removesuffix("_ci95"), ()), array) for name, array in arrays.items()},
+            coords=_coordinates(
+                policy=names,
+                N=sizes,
+                d=ds,
+                λ=loads,
+                queue_length=np.arange(arrays["occupancy"].shape[-1]),
+                response_time=grid,
+            ),
+        )
     )

@@ -64,8 +64,8 @@ def fractions(start: Any, policy: Policy, lam: float, d: int) -> np.ndarray:
 def _named(name: str) -> np.ndarray:
     if name == "empty":
         return overloaded(0)
-    if not (match := re.fullmatch(r"(overloaded|stale)-(\d{1,3})", name)):
-        raise ValueError(f"start = {name!r}: must be empty, fixed-point, overloaded-m, stale-m or a matrix")
+    if not (match := re.fullmatch(r"(overloaded|stale)-([0-9]|1[0-2])", name)):
+        raise ValueError(f"start = {name!r}: must be empty, fixed-point, overloaded-m or stale-m with m up to 12")
     return {"overloaded": overloaded, "stale": stale}[match[1]](int(match[2]))
 
 

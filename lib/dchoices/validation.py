@@ -10,6 +10,7 @@ import numpy as np
 
 Value = TypeVar("Value", int, float, str)
 
+MAX_PROBES = 10**4  # the cost of an arrival grows with d
 MAX_SERVERS = 10**10  # event counts N(1+λ)Δt stay far below 2**63, and ranks far below 2**53
 
 
@@ -59,14 +60,14 @@ def load(value: Any, name: str = "lam") -> float:
 
 
 def probes(value: Any, name: str = "d") -> int:
-    """Return the number of probes d, an integer >= 1.
+    """Return the number of probes d, an integer in [1, 10^4].
 
     Raises
     ------
     ValueError
-        If it is no integer >= 1.
+        If it is no such integer.
     """
-    return integer(name, value, 1)
+    return integer(name, value, 1, MAX_PROBES)
 
 
 def servers(value: Any, name: str = "N") -> int:

@@ -19,6 +19,7 @@ from typing import Any
 import xarray as xr
 
 from dchoices import datasets, statistics
+from dchoices.variables import VARIABLES
 
 CLAIM = "claim"  # the model name under which a check measures the claim itself
 
@@ -103,13 +104,18 @@ def estimate_cells(
     """
     replicates = int(dataset.attrs["replicates"])
     factor = statistics.widening(replicates, max(1, len(places) * also))
-    meaning = datasets.VARIABLES[quantity].description
+    meaning = VARIABLES[quantity].description
     cells = []
     for place, low, high in places:
         point = dataset.sel(place)
         width = float(point[f"{quantity}_ci95"]) * factor if bool(point.warm_up_ok) else math.inf
         cells.append(Cell(f"{meaning}, {where(place)}", float(point[quantity]), width, low, high))
     return cells
+
+
+def missing(what: str) -> Cell:
+    """Return the cell of evidence that a run does not hold: it can neither pass nor fail."""
+    return Cell(f"no data: {what}", 0.0, math.inf, 0.0, 0.0)
 
 
 def where(place: dict[str, Any]) -> str:
@@ -128,7 +134,8 @@ def verdict(cells: Sequence[Cell]) -> str:
 def worst(cells: Sequence[Cell]) -> Cell:
     """Return the cell that decides: the failing or inconclusive one furthest out, else the one with least room."""
     order = {"fail": 2, "inconclusive": 1, "pass": 0}
-    return max(cells, key=lambda cell: (order[cell.verdict], cell.excess))
+    # Of cells that pass, measured ones are shown before exact ones, which have no interval.
+    return max(cells, key=lambda cell: (order[cell.verdict], cell.half_width > 0, cell.excess))
 
 
 def _finite(value: float) -> float | None:
@@ -146,7 +153,7 @@ def _measured(cells: Sequence[Cell]) -> dict[str, Any]:
         }
     cell = worst(cells)
     return {
-        "measured": cell.value,
+        "measured": _finite(cell.value),
         "ci95": [_finite(cell.value - cell.half_width), _finite(cell.value + cell.half_width)],
         "tolerance": [_finite(cell.low), _finite(cell.high)],
         "at": cell.at,

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from dchoices import statistics
-from dchoices.claims.engine import CLAIM, Cell, Data, claim, estimate_cells, where
+from dchoices.claims.engine import CLAIM, Cell, Data, claim, estimate_cells, missing, where
 from dchoices.theory.closed_forms import (
     distance_to_switch,
     fixed_point,
@@ -27,6 +27,8 @@ ENOUGH_SERVERS = 10_000
 # Closer to a step of the bound, in units of 1-λ, the class that the step opens or closes holds so few servers that
 # fluctuations at N = 10^5 empty or fill it: corrections for finite N die out slower than the ladder can show.
 AWAY_FROM_SWITCH = 0.1
+# Numbers of servers that a slope against log N needs at least.
+LADDER = 3
 # A slope of log distance against log N of -1/2 is met within this: corrections of relative order N^(-1/2) at the foot
 # of the ladder bend it by some hundredths, while a wrong limit has slope 0.
 SLOPE_TOLERANCE = 0.1
@@ -42,9 +44,10 @@ TIGHT = 0.5
 # Relative error allowed for a tail of SQ(d): far below what separates it from the policy with memory.
 RELATIVE = 0.1
 # Levels with fewer servers than this, and loads above the next, are left out of the tails of SQ(d): few servers are
-# noisy, and near λ = 1 queues fluctuate slower than the runs are long.
+# noisy, and near λ = 1 queues forget the start, which is the formula itself, slower than the runs are long. M/M/1
+# forgets slowest, in (1-√λ)^(-2).
 ENOUGH_AT_LEVEL = 1000
-NOT_HEAVY = 0.95
+NOT_HEAVY, NOT_HEAVY_MM1 = 0.95, 0.6
 # Shares of two models that differ by less, as they do where λ -> 1 and both vanish, are not told apart.
 SEPARATION = 0.02
 REVIEW = "abstract of arXiv:1802.06566"
@@ -55,7 +58,7 @@ Place = tuple[dict[str, Any], float, float]  # coordinates of a cell, and its to
 def _places(dataset: xr.Dataset, policy: str, keep: Callable[[int, float], bool]) -> Iterator[dict[str, Any]]:
     """Yield the (policy, N, d, λ) of a stationary dataset at its largest N, where (d, λ) is kept."""
     N = int(dataset.N.max())
-    if N < ENOUGH_SERVERS:
+    if N < ENOUGH_SERVERS or policy not in dataset.policy:
         return
     for d in dataset.d.values.tolist():
         for lam in dataset["λ"].values.tolist():
@@ -68,8 +71,8 @@ def _policy(model: str) -> str:
 
 
 def _slopes(distance: xr.DataArray) -> np.ndarray:
-    """Return, per replicate, the slope of log distance against log N, averaged over (d, λ)."""
-    points = np.log(distance.stack(cell=("d", "λ")).transpose("N", "replicate", "cell").values)
+    """Return, per replicate, the slope of log distance against log N, averaged over λ."""
+    points = np.log(distance.transpose("N", "replicate", "λ").values)
     size = np.log(distance.N.values.astype(float))
     slope = np.polyfit(size, points.reshape(size.size, -1), 1)[0]
     return slope.reshape(points.shape[1:]).mean(axis=1)
@@ -79,7 +82,8 @@ def _slopes(distance: xr.DataArray) -> np.ndarray:
     id="P1",
     statement="The occupancy converges to the fluid path as N grows, from every start.",
     source="fluid limit, " + REVIEW,
-    quantity="slope of log sup-distance to the fluid path against log N, per start, away from steps of the bound",
+    quantity="slope of log sup-distance to the fluid path against log N, per start, d and side of the threshold, away "
+    "from steps of the bound",
     tolerance_reason="N^(-1/2) fluctuations have slope -1/2, a wrong limit has slope 0; corrections at the foot of the "
     "ladder bend it by less than 0.1",
     controls={"d+1": "the fluid path with d + 1 probes"},
@@ -87,20 +91,30 @@ def _slopes(distance: xr.DataArray) -> np.ndarray:
     figure="fig-error",
 )
 def fluid_limit(data: Data, model: str) -> Iterator[Cell]:
-    """Slope per start, averaged over the (d, λ) away from steps of the bound."""
+    """Slope per start, d and side of the threshold, averaged over the loads away from steps of the bound.
+
+    The control has the side above the threshold only: from empty below it, queue lengths do not depend on d.
+    """
     name = "sup_distance" if model == CLAIM else "sup_distance_control"
     runs = {"empty": data["trajectories"][name]}
     runs |= {str(start): data["starts"][name].sel(start=start) for start in data["starts"].start.values}
+    groups: list[tuple[str, np.ndarray]] = []
     for start, distance in runs.items():
-        if distance.N.max() < ENOUGH_SERVERS:
+        if distance.N.max() < ENOUGH_SERVERS or distance.N.size < LADDER:
+            yield missing(f"a ladder of {LADDER} N up to {ENOUGH_SERVERS}, start {start}")
             continue
-        per_d = [
-            _slopes(distance.sel(d=[d]).isel({"λ": [_far(x, d) for x in distance["λ"].values]}))
-            for d in distance.d.values.tolist()
-        ]
-        slopes = np.mean(per_d, axis=0)
-        width = statistics.half_width(slopes) * statistics.widening(slopes.size, len(runs))
-        yield Cell(f"start {start}", slopes.mean(), float(width), -0.5 - SLOPE_TOLERANCE, -0.5 + SLOPE_TOLERANCE)
+        for d in distance.d.values.tolist():
+            for side in ("above",) if model != CLAIM else ("below", "above"):
+                keep = [
+                    _far(x, d) and (x > optimality_threshold(d)) == (side == "above")
+                    for x in distance["λ"].values.tolist()
+                ]
+                if any(keep):
+                    slopes = _slopes(distance.sel(d=d).isel({"λ": keep}))
+                    groups.append((f"start {start}, d = {d}, λ {side} 1 - 1/d", slopes))
+    for at, slopes in groups:
+        width = float(statistics.half_width(slopes)) * statistics.widening(slopes.size, len(groups))
+        yield Cell(at, float(slopes.mean()), width, -0.5 - SLOPE_TOLERANCE, -0.5 + SLOPE_TOLERANCE)
 
 
 def _far(lam: float, d: int) -> bool:
@@ -126,7 +140,7 @@ def optimal_below_threshold(data: Data, model: str) -> Iterator[Cell]:
     response: list[Place] = []
     for place in _places(runs, _policy(model), keep):
         missed = min(MISSED_IDLE, place["λ"] ** place["d"] / 2)
-        idle.append((place, 1 - missed, 1.0))
+        idle.append((place, 1 - missed, math.inf))
         response.append((place, 1 - missed, 1 + missed))
     yield from estimate_cells(runs, "dispatch_to_idle", idle, also=2)
     yield from estimate_cells(runs, "mean_response_time", response, also=2)
@@ -216,7 +230,8 @@ def tight_bound(data: Data, model: str) -> Iterator[Cell]:
     differing = float((np.array(formula) != grid.level.values).mean())
     yield Cell(f"share of {grid.level.size} grid points with another level", differing, 0.0, 0.0, 0.0)
     runs = data["stationary"]
-    yield from _mass_cells(runs, list(_places(runs, "sq-memory", lambda d, lam: _far(lam, d))), bound)
+    places = list(_places(runs, "sq-memory", lambda d, lam: _far(lam, d)))
+    yield from _mass_cells(runs, places, bound) if places else [missing("stationary runs with memory")]
 
 
 @claim(
@@ -224,7 +239,7 @@ def tight_bound(data: Data, model: str) -> Iterator[Cell]:
     statement="Without memory every queue length keeps mass: a fraction λ^((d^i-1)/(d-1)) of servers has at least i "
     "jobs.",
     source="Mitzenmacher 2001; Vvedenskaya, Dobrushin and Karpelevich 1996; recalled in the " + REVIEW,
-    quantity="fraction of servers with at least i jobs over the formula's, i up to 2Q, λ up to 0.95",
+    quantity="fraction of servers with at least i jobs over the formula's, i up to 2Q, λ up to 0.95 (0.6 for d = 1)",
     tolerance_reason="10 % of the formula; with memory there is nothing left beyond Q",
     controls={"sq-memory": "SQ(d) with memory"},
     dataset="stationary",
@@ -233,7 +248,8 @@ def tight_bound(data: Data, model: str) -> Iterator[Cell]:
 def memoryless_tails(data: Data, model: str) -> Iterator[Cell]:
     """Tails of SQ(d) at the largest N, at every level that holds enough servers."""
     runs = data["stationary"]
-    places = list(_places(runs, "sq" if model == CLAIM else "sq-memory", lambda d, lam: lam <= NOT_HEAVY))
+    keep = lambda d, lam: lam <= (NOT_HEAVY if d > 1 else NOT_HEAVY_MM1)  # noqa: E731
+    places = list(_places(runs, "sq" if model == CLAIM else "sq-memory", keep))
     tails = []
     for place in places:
         expected = sq_queue_length_pmf(place["λ"], place["d"])[::-1].cumsum()[::-1]
@@ -272,7 +288,7 @@ def published_numbers(data: Data, model: str) -> Iterator[Cell]:
     places = list(_places(runs, "sq-memory", lambda d, lam: lam == 0.995 and d in numbers))
     yield from _mass_cells(runs, places, lambda lam, d: numbers[d])
     if len(places) < len(numbers):
-        yield Cell("no run at λ = 0.995 for d = 2 and 3", 0.0, math.inf, 0.0, 0.0)
+        yield missing("stationary runs at λ = 0.995 for d = 2 and 3")
 
 
 @claim(

@@ -12,6 +12,7 @@ import xarray as xr
 from scipy.optimize import brentq
 
 from dchoices import validation
+from dchoices.variables import describe
 
 # λ is a double: the switch of the bound nearest to it, or a rounded expression for that switch such as 1 - 1/d,
 # lies within this many units in the last place, and counts as the switch itself.
@@ -174,39 +175,22 @@ def fixed_point(lam: float, d: int) -> xr.Dataset:
     dispatch = np.zeros(len(state))
     dispatch[:k] = d * np.cumsum(pmf)[:k]
     dispatch[k] = 1 - dispatch.sum()
-    return xr.Dataset(
-        {
-            "state": (
-                ("i", "j"),
-                state,
-                {"units": "1", "description": "fraction of servers with i jobs, observation j"},
-            ),
-            "queue_length_pmf": ("i", pmf, {"units": "1", "description": "fraction of servers with i jobs"}),
-            "mean_response_time": (
-                (),
-                float(levels @ pmf) / lam,
-                {"units": "mean service time", "description": "mean response time, by Little's law"},
-            ),
-            "dispatch": (
-                "j",
-                dispatch,
-                {"units": "1", "description": "fraction of jobs sent to observation j"},
-            ),
-            "dispatch_to_idle": (
-                (),
-                float(pmf[1]) / lam,
-                {"units": "1", "description": "fraction of jobs that find an idle server, p_1/λ"},
-            ),
-        },
-        coords={
-            "i": ("i", levels, {"units": "jobs", "description": "queue length"}),
-            "j": ("j", levels, {"units": "jobs", "description": "observation"}),
-        },
-        attrs={"lam": lam, "d": d, "policy": "sq-memory"},
+    return describe(
+        xr.Dataset(
+            {
+                "state": (("i", "j"), state),
+                "queue_length_pmf": ("i", pmf),
+                "mean_response_time": ((), float(levels @ pmf) / lam),
+                "dispatch": ("j", dispatch),
+                "dispatch_to_idle": ((), float(pmf[1]) / lam),
+            },
+            coords={"i": levels, "j": levels},
+            attrs={"lam": lam, "d": d, "policy": "sq-memory"},
+        )
     )
 
 
-def fixed_point_grid(lam: Sequence[float] | np.ndarray, d: Sequence[int]) -> xr.Dataset:
+def fixed_point_grid(lam: float | Sequence[float] | np.ndarray, d: int | Sequence[int]) -> xr.Dataset:
     """Return the fluid fixed points of SQ(d) with memory on the product of loads and probes.
 
     Parameters
@@ -228,26 +212,29 @@ def fixed_point_grid(lam: Sequence[float] | np.ndarray, d: Sequence[int]) -> xr.
     ValueError
         If an argument is out of range.
     """
-    points = [[fixed_point(x, probes) for x in lam] for probes in d]
+    loads, ds = validation.several("lam", lam, validation.load), validation.several("d", d, validation.probes)
+    points = [[fixed_point(x, probes) for x in loads] for probes in ds]
     levels = max(point.sizes["i"] for row in points for point in row)
 
     def collect(value: Callable[[xr.Dataset], Any]) -> np.ndarray:
         return np.array([[value(point) for point in row] for row in points])
 
-    return xr.Dataset(
-        {
-            "queue_length_pmf": (
-                ("d", "λ", "queue_length"),
-                collect(lambda point: np.pad(point.queue_length_pmf.values, (0, levels - point.sizes["i"]))),
-            ),
-            "mean_response_time": (("d", "λ"), collect(lambda point: point.mean_response_time.item())),
-            "dispatch_to_idle": (("d", "λ"), collect(lambda point: point.dispatch_to_idle.item())),
-            "dispatch_to_observation_zero": (("d", "λ"), collect(lambda point: point.dispatch.values[0])),
-            "level": (
-                ("d", "λ"),
-                collect(lambda point: int(np.flatnonzero(point.queue_length_pmf.values).max())),
-            ),
-            "bound": (("d", "λ"), np.array([[queue_bound(x, probes) for x in lam] for probes in d])),
-        },
-        coords={"d": list(d), "λ": np.asarray(lam), "queue_length": np.arange(levels)},
+    return describe(
+        xr.Dataset(
+            {
+                "queue_length_pmf": (
+                    ("d", "λ", "queue_length"),
+                    collect(lambda point: np.pad(point.queue_length_pmf.values, (0, levels - point.sizes["i"]))),
+                ),
+                "mean_response_time": (("d", "λ"), collect(lambda point: point.mean_response_time.item())),
+                "dispatch_to_idle": (("d", "λ"), collect(lambda point: point.dispatch_to_idle.item())),
+                "dispatch_to_observation_zero": (("d", "λ"), collect(lambda point: point.dispatch.values[0])),
+                "level": (
+                    ("d", "λ"),
+                    collect(lambda point: int(np.flatnonzero(point.queue_length_pmf.values).max())),
+                ),
+                "bound": (("d", "λ"), np.array([[queue_bound(x, probes) for x in loads] for probes in ds])),
+            },
+            coords={"d": ds, "λ": loads, "queue_length": np.arange(levels)},
+        )
     )

@@ -15,6 +15,7 @@ import xarray as xr
 from scipy import sparse
 
 from dchoices import validation
+from dchoices.variables import describe
 
 POLICIES = ("sq", "sq-memory")
 MAX_STATES = 600_000  # about 2 GB while solving
@@ -138,6 +139,8 @@ def exact_stationary(N: int, d: int, lam: float, buffer: int, policy: str = "sq-
     ------
     ValueError
         If an argument is out of range or there are too many states.
+    RuntimeError
+        If the power iteration does not settle: λ too close to 1 for so large a buffer.
     """
     N, d = validation.integer("N", N, 1, 5), validation.probes(d)
     lam, buffer = validation.load(lam), validation.integer("buffer", buffer, 1)
@@ -148,7 +151,7 @@ def exact_stationary(N: int, d: int, lam: float, buffer: int, policy: str = "sq-
     occupancy = np.array([(queues == level).mean(axis=1) @ weight for level in range(buffer + 1)])
     mean = float(occupancy @ np.arange(buffer + 1))
     at_buffer = ((observations if memory else queues) == buffer).any(axis=1)
-    return xr.Dataset(
+    solved = xr.Dataset(
         {
             "occupancy": ("queue_length", occupancy),
             "dispatch_to_idle": ((), occupancy[1] / lam),
@@ -159,3 +162,4 @@ def exact_stationary(N: int, d: int, lam: float, buffer: int, policy: str = "sq-
         coords={"queue_length": np.arange(buffer + 1)},
         attrs={"policy": policy, "N": N, "d": d, "lam": lam, "states": len(codes)},
     )
+    return describe(solved)

@@ -17,6 +17,7 @@ from scipy.optimize import brentq
 from dchoices import registry, starts, validation
 from dchoices.kernels.drift import memory_drift, memoryless_drift, waiting_jobs
 from dchoices.theory.closed_forms import queue_bound
+from dchoices.variables import describe
 
 # "y_j > 0" means y_j above this; k goes down only when S_k exceeds 1 by as much, so that rounding cannot make the
 # mode chatter where S_k -> 1, as it does at an integer argument of the bound.
@@ -179,14 +180,15 @@ def fluid_path(lam: float, d: int, t: Any, start: Any = "empty", policy: str = "
     attrs: dict[str, Any] = {"lam": lam, "d": d, "policy": policy, "start": starts.label(start)}
     if policy == "sq":
         occupancy = _memoryless_path(initial, d, lam, grid)
-        return xr.Dataset(
+        path = xr.Dataset(
             {"occupancy": (("t", "queue_length"), occupancy)},
             coords={"t": grid, "queue_length": np.arange(occupancy.shape[1])},
             attrs=attrs,
         )
+        return describe(path)
     states, modes, switches = _memory_path(initial, d, lam, grid)
     levels = np.arange(states.shape[1])
-    return xr.Dataset(
+    path = xr.Dataset(
         {
             "occupancy": (("t", "queue_length"), states.sum(axis=2)),
             "state": (("t", "i", "j"), states),
@@ -200,3 +202,4 @@ def fluid_path(lam: float, d: int, t: Any, start: Any = "empty", policy: str = "
             "switch_modes": [k for _, k in switches],
         },
     )
+    return describe(path)

@@ -1,0 +1,107 @@
+"""The registry of dimensions and variables: what each means, in which unit, on which dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import xarray as xr
+
+
+@dataclass(frozen=True)
+class Variable:
+    """What a variable is: its possible dimensions (most to fewest), unit and meaning."""
+
+    dims: tuple[str, ...]
+    units: str
+    description: str
+
+
+DIMENSIONS = {
+    "N": ("servers", "number of servers"),
+    "d": ("probes per job", "servers probed at an arrival, with replacement"),
+    "λ": ("jobs per server and mean service time", "load, the arrival rate per server"),
+    "t": ("mean service times", "time since the start"),
+    "queue_length": ("jobs", "jobs at a server, the one in service included"),
+    "replicate": ("1", "independent replicate"),
+    "policy": ("1", "dispatching policy"),
+    "start": ("1", "initial state"),
+    "response_time": ("mean service times", "response time, waiting and service"),
+    "i": ("jobs", "queue length"),
+    "j": ("jobs", "observation"),
+}
+
+_ESTIMATES = {
+    "occupancy": Variable(
+        ("replicate", "start", "policy", "N", "d", "λ", "t", "queue_length"),
+        "1",
+        "fraction of servers by queue length",
+    ),
+    "occupancy_tail": Variable(
+        ("policy", "N", "d", "λ", "queue_length"), "1", "fraction of servers with at least so many jobs"
+    ),
+    "dispatch_to_idle": Variable(("policy", "N", "d", "λ"), "1", "fraction of jobs that find an idle server"),
+    "dispatch_to_observation_zero": Variable(
+        ("policy", "N", "d", "λ"), "1", "fraction of jobs sent to a server with observation 0"
+    ),
+    "mean_queue_length": Variable(("policy", "N", "d", "λ"), "jobs", "mean queue length"),
+    "mean_response_time": Variable(("policy", "N", "d", "λ"), "mean service times", "mean response time of a job"),
+    "response_time_tail": Variable(
+        ("policy", "N", "d", "λ", "response_time"), "1", "fraction of jobs whose response time exceeds"
+    ),
+    "mass_above_bound": Variable(("policy", "N", "d", "λ"), "1", "fraction of servers with more than Q(λ, d) jobs"),
+    "messages_per_job": Variable(("policy", "N", "d", "λ"), "messages", "probe queries and replies per job"),
+}
+
+VARIABLES: dict[str, Variable] = {
+    **_ESTIMATES,
+    **{
+        f"{name}_ci95": Variable(kind.dims, kind.units, f"half-width of the 95 % interval: {kind.description}")
+        for name, kind in _ESTIMATES.items()
+    },
+    "occupancy_std": Variable(
+        ("start", "N", "d", "λ", "t", "queue_length"), "1", "standard deviation over replicates of the occupancy"
+    ),
+    "sup_distance": Variable(
+        ("start", "replicate", "N", "d", "λ"), "1",
+        "sup over the time grid of the total variation between the occupancy and the fluid path",
+    ),
+    "sup_distance_control": Variable(
+        ("start", "replicate", "N", "d", "λ"), "1", "the same distance to the fluid path with d + 1 probes"
+    ),
+    "sent_by_queue": Variable(
+        ("replicate", "N", "d", "λ", "t", "queue_length"), "jobs", "jobs sent since the time before, by true queue"
+    ),
+    "sent_by_observation": Variable(
+        ("replicate", "N", "d", "λ", "t", "queue_length"), "jobs", "jobs sent since the time before, by observation"
+    ),
+    "state": Variable(("t", "i", "j"), "1", "fraction of servers with i jobs and observation j"),
+    "dispatch": Variable(("t", "j"), "1", "fraction of jobs sent to servers with observation j"),
+    "mode": Variable(("t",), "jobs", "lowest observation with mass"),
+    "truncated_mass": Variable((), "1", "probability that some server is at the buffer"),
+    "max_queue": Variable(("policy", "N", "d", "λ"), "jobs", "longest queue seen in the measured windows"),
+    "warm_up": Variable(("policy", "N", "d", "λ"), "mean service times", "time discarded before measuring"),
+    "horizon": Variable(("policy", "N", "d", "λ"), "mean service times", "time measured after the warm-up"),
+    "warm_up_z": Variable(
+        ("policy", "N", "d", "λ"), "1", "Student statistic of the mean queue in the two halves of the window"
+    ),
+    "warm_up_ok": Variable(("policy", "N", "d", "λ"), "1", "1 if the halves agree at level 0.001"),
+    "queue_length_pmf": Variable(("d", "λ", "queue_length"), "1", "fraction of servers by queue length, fixed point"),
+    "level": Variable(("d", "λ"), "jobs", "longest queue with mass at the fixed point, found without the formula"),
+    "bound": Variable(("d", "λ"), "jobs", "Q(λ, d) = ⌈-log(1-λ)/log(λd+1)⌉"),
+}  # fmt: skip
+
+
+def describe(dataset: xr.Dataset) -> xr.Dataset:
+    """Write the registered unit and description into the attributes of every variable; returns the dataset.
+
+    Raises
+    ------
+    KeyError
+        If a dimension or variable is not registered.
+    """
+    for name in map(str, dataset.variables):
+        units, description = (
+            DIMENSIONS[name] if name in dataset.dims else (VARIABLES[name].units, VARIABLES[name].description)
+        )
+        dataset[name].attrs.update(units=units, description=description)
+    return dataset
