@@ -43,7 +43,6 @@ DATA = f"data/{PLAN.profile}"
 REPORT = "report/build" if PLAN.profile == "paper" else f"report/build/{PLAN.profile}"
 RUNS = [f"{DATA}/runs/{name}.nc" for name in PLAN.jobs]
 DATASETS = [f"{DATA}/{study}.nc" for study in PLAN.studies]
-REFERENCE = sorted(str(path) for path in Path("data/reference").glob("*") if path.is_file())
 TEMPLATE = sorted(
     str(path)
     for path in Path("report").glob("*")
@@ -152,7 +151,6 @@ rule merge:
 rule claims:
     input:
         CODE["dchoices.claims"],
-        REFERENCE,
         DATASETS,
     output:
         f"{DATA}/claims.json",

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from dchoices import per_server, simulation, starts
+from reference_values import reference
 
 # One chance in about 10^5 per comparison that a right simulation is refused.
 SIGMAS = 4.4
@@ -71,16 +72,9 @@ def test_lumped_kernel_agrees_with_the_per_server_simulation(policy, d):
         assert abs(samples.mean() - float(value)) < 6 * error
 
 
-# Steady-state mean queue lengths of SQ(2), with replacement, published with ngast/rmf_tool: value, 95 % half-width.
 PUBLISHED = [
-    (0.7, 10, 1.2193, 0.0003),
-    (0.7, 20, 1.1737, 0.0003),
-    (0.7, 50, 1.1471, 0.0002),
-    (0.7, 100, 1.1387, 0.0002),
-    (0.9, 10, 2.8003, 0.0015),
-    (0.9, 20, 2.5662, 0.0013),
-    (0.9, 50, 2.4350, 0.0011),
-    (0.9, 100, 2.3931, 0.0010),
+    (float(row["lam"]), int(row["N"]), float(row["mean_queue_length"]), float(row["ci95"]))
+    for row in reference("sq_mean_queue_length")
 ]
 
 
@@ -120,7 +114,8 @@ def test_runs_do_not_depend_on_neighbours_order_or_number_of_replicates():
 
 
 @pytest.mark.parametrize(
-    "change", [{"seed": 2}, {"policy": "sq"}, {"N": 101}, {"d": 3}, {"lam": 0.90000001}, {"start": "stale-1"}]
+    "change",
+    [{"seed": 2}, {"policy": "sq"}, {"N": 101}, {"d": 3}, {"lam": 0.90000001}, {"start": "stale-1"}, {"replicate": 2}],
 )
 def test_every_part_of_the_key_changes_the_stream(change):
     key = {"seed": 1, "policy": "sq-memory", "N": 100, "d": 2, "lam": 0.9, "start": "empty", "replicate": 0}
@@ -187,6 +182,17 @@ def test_warm_up_that_is_too_short_is_flagged():
     assert not statistics.warm_up_is_long_enough(statistics.halves_statistic(halves[:, 0], halves[:, 1]), 4)
 
 
+def test_the_warm_up_is_run_and_left_out():
+    """From the fixed point nothing shows it but the stream: other warm-ups, other samples; counters start after it."""
+    short, long = (dc.stationary("sq-memory", 200, 2, 0.9, warm_up=w, horizon=50.0, replicates=2) for w in (0.0, 30.0))
+    assert (short.occupancy.values[..., 0] != long.occupancy.values[..., 0]).any()
+    assert long.warm_up.item() == 30.0
+    cold = dc.stationary("sq-memory", 2000, 1, 0.5, warm_up=0.0, horizon=20.0, replicates=2).squeeze()
+    assert float(cold.mass_above_bound) == pytest.approx(float(cold.occupancy_tail[dc.queue_bound(0.5, 1) + 1 :].sum()))
+    heavy = dc.stationary("sq", 2000, 1, 0.5, warm_up=5.0, horizon=20.0, replicates=2).squeeze()
+    assert float(heavy.mass_above_bound) == pytest.approx(float(heavy.occupancy_tail[dc.queue_bound(0.5, 1) + 1]))
+
+
 def test_response_time_tail_is_the_erlang_mixture():
     ds = dc.stationary("sq", 1000, 1, 0.5, warm_up=5.0, horizon=50.0, replicates=6).squeeze()
     # M/M/1: the response time is exponential with rate 1 - λ.
@@ -205,7 +211,7 @@ GOOD = {"policy": "sq-memory", "N": 10, "d": 2, "lam": 0.5}
         ({"N": 10.0}, r"N = 10\.0"),
         ({"N": []}, r"N = \[\]: must hold at least one value"),
         ({"N": [5, 5]}, r"N = \[5, 5\]: must not hold a value twice"),
-        ({"d": 0}, r"d = 0: must be an integer >= 1"),
+        ({"d": 0}, r"d = 0: must be an integer in \[1, 10000\]"),
         ({"lam": 1.5}, r"lam = 1\.5: must be a number greater than 0 and less than 1"),
         ({"lam": [0.5, "0.6"]}, r"lam = '0\.6'"),
         ({"seed": -1}, r"seed = -1"),
@@ -224,6 +230,7 @@ def test_bad_arguments_are_named_before_anything_runs(change, message):
     [
         ({"replicates": 1}, "replicates = 1"),
         ({"horizon": 0}, "horizon = 0"),
+        ({"horizon": 1.0}, "horizon = 1: about 5 jobs arrive"),
         ({"warm_up": -1.0}, "warm_up = -1.0"),
         ({"warm_up": [1.0, 2.0]}, "warm_up holds 2 times"),
         ({"response_time": [2.0, 1.0]}, "response_time"),

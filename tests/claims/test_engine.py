@@ -1,6 +1,5 @@
 """Verdicts: by interval, over cells, with the deciding cell named."""
 
-import json
 import math
 
 import pytest
@@ -59,4 +58,3 @@ def test_command_line_names_a_missing_dataset(tmp_path, capsys):
     assert "trajectories.nc" in capsys.readouterr().err
     assert not (tmp_path / "claims.json").exists()
     assert engine.main([]) == 2
-    json.dumps([])

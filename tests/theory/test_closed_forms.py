@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference_values import reference
 
-# Fixed points to five decimals: λ, d, Q, p, mean response time (derived from the model by two independent programs).
 TABLE = [
-    (0.4, 2, 1, [0.6, 0.4], 1.0),
-    (0.7, 2, 2, [0.3, 0.51814, 0.18186], 1.25980),
-    (0.9, 2, 3, [0.1, 0.19965, 0.57929, 0.12106], 1.91268),
-    (0.995, 2, 5, [0.005, 0.01146, 0.03764, 0.12826, 0.44994, 0.36769], 4.13042),
-    (0.9, 1, 4, [0.1, 0.10968, 0.21431, 0.44050, 0.13551], 2.66870),
-    (math.sqrt(3) / 2, 2, 2, [0.13397, 0.23205, 0.63397], 1.73205),
+    (
+        float(row["lam"]),
+        int(row["d"]),
+        int(row["bound"]),
+        [float(p) for p in row["queue_length_pmf"].split()],
+        float(row["mean_response_time"]),
+    )
+    for row in reference("fixed_points")
 ]
 loads = st.floats(0.001, 0.99999)
 probes = st.integers(1, 12)

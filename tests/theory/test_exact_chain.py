@@ -2,6 +2,7 @@
 
 import dchoices as dc
 import pytest
+from reference_values import reference
 
 
 def test_one_server_is_m_m_1():
@@ -10,22 +11,15 @@ def test_one_server_is_m_m_1():
     assert point.mean_response_time.item() == pytest.approx(2, abs=1e-9)
 
 
-def test_published_values_two_servers():
-    """N = 2, d = 1, λ = 0.5, from an independent sparse solve with truncation below 1e-6."""
-    point = dc.exact_stationary(2, 1, 0.5, 20)
-    assert point.truncated_mass.item() < 1e-6
-    assert point.occupancy.values[:3] == pytest.approx([0.500001, 0.291262, 0.143461], abs=2e-6)
-    assert point.dispatch_to_idle.item() == pytest.approx(0.582523, abs=2e-6)
-    assert point.mean_queue_length.item() == pytest.approx(0.797743, abs=2e-5)
-
-
-def test_published_values_three_servers():
-    """N = 3, d = 2, λ = 0.7, from an independent sparse solve with truncation below 2e-4."""
-    point = dc.exact_stationary(3, 2, 0.7, 10)
-    assert point.truncated_mass.item() < 2e-4
-    assert point.occupancy.values[:3] == pytest.approx([0.30003, 0.33607, 0.22089], abs=5e-5)
-    assert point.dispatch_to_idle.item() == pytest.approx(0.48010, abs=1e-4)
-    assert point.mean_queue_length.item() == pytest.approx(1.2836, abs=1e-3)
+@pytest.mark.parametrize(("row", "buffer"), zip(reference("exact_chain"), (20, 10), strict=True))
+def test_published_values(row, buffer):
+    point = dc.exact_stationary(int(row["N"]), int(row["d"]), float(row["lam"]), buffer)
+    truncation = float(row["truncation"])
+    assert point.truncated_mass.item() < truncation
+    expected = [float(row[f"p_{i}"]) for i in range(3)]
+    assert point.occupancy.values[:3] == pytest.approx(expected, abs=2 * truncation)
+    assert point.dispatch_to_idle.item() == pytest.approx(float(row["dispatch_to_idle"]), abs=2 * truncation)
+    assert point.mean_queue_length.item() == pytest.approx(float(row["mean_queue_length"]), abs=20 * truncation)
 
 
 def test_work_is_conserved():

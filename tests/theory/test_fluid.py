@@ -102,6 +102,14 @@ def test_memoryless_path_settles_at_its_fixed_point(lam, d):
     assert dc.total_variation(path.occupancy.values[-1], sq_queue_length_pmf(lam, d)) < 1e-8
 
 
+@pytest.mark.parametrize(("lam", "d"), [(0.7, 2), (0.9, 1), (0.9, 3), (0.4, 2)])
+def test_dispatch_settles_at_that_of_the_fixed_point(lam, d):
+    dispatch = dc.fluid_path(lam, d, [400.0]).dispatch.values[0]
+    expected = dc.fixed_point(lam, d).dispatch.values
+    assert dispatch[: len(expected)] == pytest.approx(expected, abs=1e-8)
+    assert not dispatch[len(expected) :].any()
+
+
 def test_memoryless_with_one_probe_is_m_m_1_early_on():
     """From empty, p_0 falls at rate λ: p_0(t) = 1 - λt + λ(1+λ)t²/2 + O(t³)."""
     t = 1e-3
