@@ -1,5 +1,5 @@
 # make          set up .venv and run the whole study; the report is report/build/report.html
-# make smoke    the same at tiny sizes, in under a minute
+# make smoke    the same at tiny sizes, in about a minute
 # make test     lint, types and the fast tests
 # make lab      JupyterLab on the notebooks
 # make lock     pin every package anew in requirements.lock
