@@ -178,7 +178,7 @@ rule report:
         f"{REPORT}/main-figure.svg",
     log:
         f"{DATA}/logs/report.log",
-    threads: 1
+    threads: 2  # the page and the pictures for print
     params:
         code=code("dchoices.report"),
     message:

@@ -59,6 +59,11 @@ class Figure:
     columns: int = 2
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def named_panels(self) -> dict[str, Panel]:
+        """The panels, by the name of each in page and print."""
+        return {f"{self.anchor}-{k}": panel for k, panel in enumerate(self.panels)}
+
 
 def make_figures(data: Datasets) -> list[Figure]:
     """Return every figure of the report, in its order."""

@@ -5,31 +5,31 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from dchoices import plots
 from dchoices.datasets import DatasetError
 from dchoices.report import pages, verdicts
 from dchoices.report.study import Study
 from dchoices.report.writer import Writer
-
-# Size of the README's picture, shown at about 800 px.
-STORY_INCHES = (8.6, 3.5)
 
 
 def write(data: Path, template: Path, out: Path) -> None:
     """Write report.html, report.pdf, claims.md and main-figure.svg for the run in `data`."""
     study = Study.read(data)
     out.mkdir(parents=True, exist_ok=True)
-    writer = Writer(study, out)
-    markdown = writer.fill(template.read_text("utf-8"))
-    story = plots.story(study.datasets)
-    made_from = ", ".join(f"{name} {study.hash(name)}" for name in story.studies)
+    # Drawing for print takes as long as the page. The data are sent: pickled figures would lose their options.
+    with ProcessPoolExecutor(max_workers=1) as other:
+        drawing = other.submit(pages.drawn, study)
+        writer = Writer(study, out)
+        markdown = writer.fill(template.read_text("utf-8"))
+        page = pages.page(markdown, writer, template.parent)
+        panels, story = drawing.result()
     outputs = {
-        "report.html": pages.page(markdown, writer, template.parent).encode(),
-        "report.pdf": pages.printed(markdown, writer.pictures, template.parent),
+        "report.html": page.encode(),
+        "report.pdf": pages.printed(markdown, panels | writer.pictures, template.parent),
         "claims.md": verdicts.as_text(study.claims).encode(),
-        "main-figure.svg": plots.svg_row(story, STORY_INCHES, {"Title": story.alt, "Source": made_from}),
+        "main-figure.svg": story,
     }
     for name, content in outputs.items():
         pages.replace(out / name, content)

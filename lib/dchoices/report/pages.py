@@ -12,7 +12,11 @@ import pypandoc
 import typst
 
 from dchoices import plots
+from dchoices.report.study import Study
 from dchoices.report.writer import Writer
+
+# Size of the README's picture, shown at about 800 px.
+STORY_INCHES = (8.6, 3.5)
 
 _READER = "markdown"
 
@@ -51,6 +55,15 @@ def _embedding(writer: Writer) -> str:
 def _in_script(text: str) -> str:
     """Return text in which nothing ends the script element."""
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def drawn(study: Study) -> tuple[dict[str, bytes], bytes]:
+    """Return the pictures of the printed panels by file name, and that of the README."""
+    figures = plots.make_figures(study.datasets)
+    panels = {f"{name}.svg": plots.svg(panel) for figure in figures for name, panel in figure.named_panels.items()}
+    story = plots.story(study.datasets)
+    made_from = ", ".join(f"{name} {study.hash(name)}" for name in story.studies)
+    return panels, plots.svg_row(story, STORY_INCHES, {"Title": story.alt, "Source": made_from})
 
 
 def printed(markdown: str, pictures: Mapping[str, bytes], folder: Path) -> bytes:

@@ -24,7 +24,7 @@ TOOLS = ("bokeh", "holoviews", "matplotlib", "pypandoc_binary", "typst")
 
 
 class Writer:
-    """Fills the template; collects the panels that the page draws and the pictures that print needs."""
+    """Fills the template; collects the panels that the page draws and the small pictures of keys and claims."""
 
     def __init__(self, study: Study, out: Path):
         self.study = study
@@ -97,8 +97,7 @@ class Writer:
     def _page_figure(self, figure: plots.Figure) -> str:
         key = "".join(f"<li>{plots.swatch(entry)} {html.escape(entry.label)}</li>" for entry in figure.key)
         boxes = []
-        for k, panel in enumerate(figure.panels):
-            target = f"{figure.anchor}-{k}"
+        for target, panel in figure.named_panels.items():
             self.panels.append(plots.bokeh_item(panel, target))
             boxes.append(f'<div class="panel" id="{target}"></div>')
         columns = f"columns-{min(figure.columns, len(figure.panels))}"
@@ -108,10 +107,7 @@ class Writer:
         )
 
     def _print_figure(self, figure: plots.Figure) -> str:
-        files = []
-        for k, panel in enumerate(figure.panels):
-            files.append(f"{figure.anchor}-{k}.svg")
-            self.pictures[files[-1]] = plots.svg(panel)
+        files = [f"{name}.svg" for name in figure.named_panels]
         keys = []
         for k, entry in enumerate(figure.key):
             self.pictures[f"{figure.anchor}-key-{k}.svg"] = plots.swatch(entry).encode()
