@@ -17,7 +17,6 @@ PACKAGES = (
     "h5netcdf",
     "snakemake",
     "papermill",
-    "holoviews",
 )
 
 
