@@ -23,12 +23,14 @@ _EXPORTS = {
     "overloaded": "starts",
     "policies": "registry",
     "queue_bound": "theory.closed_forms",
+    "register_policy": "registry",
     "simulate": "simulation",
     "stale": "starts",
     "stationary": "simulation",
     "sup_distance": "convergence",
     "switch_load": "theory.closed_forms",
     "total_variation": "statistics",
+    "uniform": "kernels.sfc64",
 }
 
 __all__ = sorted(_EXPORTS)

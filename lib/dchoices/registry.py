@@ -1,14 +1,32 @@
-"""The dispatching policies: one registry line each."""
+"""The dispatching policies: one registry line each, and those that a user adds."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dchoices import validation
+from dchoices.kernels import codes
 from dchoices.theory import closed_forms
+
+
+def _two_a_probe(N: int, probes: int, idle: float) -> float:
+    """A query and a reply for every probe."""
+    return 2.0 * probes
+
+
+def _shortest_of(lam: float, probes: int) -> np.ndarray:
+    return closed_forms.sq_queue_length_pmf(lam, probes)
+
+
+def _one_job_at_most(lam: float, probes: int) -> np.ndarray:
+    """Return the limit of the policies that find an idle server whenever there is one."""
+    return np.array([1 - lam, lam])
 
 
 @dataclass(frozen=True)
@@ -19,35 +37,62 @@ class Policy:
     ----------
     name : str
         Its name in arguments and datasets.
+    description : str
+        What it does, in a line.
     memory : bool
         Whether the dispatcher remembers its last observation of every server.
+    distinct : bool
+        Whether it probes without replacement.
+    takes_d : bool
+        Whether the number of probes is an argument; else it is stored at d = 0.
+    probes : callable
+        (N, d) -> probes per job.
     messages_per_job : callable
-        d -> messages per job: a query and a reply for every probe; sending the job itself is not counted.
+        (N, probes, share of jobs that find an idle server) -> messages per job. A query and its reply count as two, a
+        report that a server sends of its own accord as one; sending the job itself is not counted.
     fixed_point : callable
-        (λ, d) -> the fluid fixed point: float64[i, j] with memory, float64[i] without.
+        (λ, probes) -> fluid fixed point, at which runs start: float64[i, j] with memory,
+        else float64[i].
+    code : int
+        How the kernel of policies without memory knows it.
+    choose : callable or None
+        The jitted function of a user's policy.
     """
 
     name: str
-    memory: bool
-    messages_per_job: Callable[[int], float]
-    fixed_point: Callable[[float, int], np.ndarray]
+    description: str
+    memory: bool = False
+    distinct: bool = False
+    takes_d: bool = True
+    probes: Callable[[int, int], int] = lambda N, d: d
+    messages_per_job: Callable[[int, int, float], float] = _two_a_probe
+    fixed_point: Callable[[float, int], np.ndarray] = _shortest_of
+    code: int = codes.SHORTEST_OF_D
+    choose: Callable[..., int] | None = None
 
 
-def _probe_messages(d: int) -> float:
-    return 2.0 * d
+_BUILT_IN = (
+    Policy("random", "a random server", takes_d=False, probes=lambda N, d: 1,
+           messages_per_job=lambda N, probes, idle: 0.0),
+    Policy("sq", "the shortest of d random servers"),
+    Policy("sq-distinct", "the shortest of d different servers", distinct=True, code=codes.SHORTEST_OF_D_DISTINCT),
+    Policy("sq-log", "sq with d = ⌈log N⌉", takes_d=False, probes=lambda N, d: max(1, math.ceil(math.log(N)))),
+    Policy("sq-sqrt", "sq with d = ⌈√N⌉", takes_d=False, probes=lambda N, d: 1 + math.isqrt(N - 1)),
+    Policy("sq-memory", "d probes, then the lowest observation", True, fixed_point=closed_forms.fixed_point_state),
+    Policy("sq-memory-distinct", "d different probes, then the lowest observation", True, True,
+           fixed_point=closed_forms.fixed_point_state),
+    Policy("jsq", "a shortest queue of all, every server asked", takes_d=False, probes=lambda N, d: 0,
+           messages_per_job=lambda N, probes, idle: 2.0 * N, fixed_point=_one_job_at_most, code=codes.JOIN_SHORTEST),
+    Policy("jiq", "an idle server if there is one, else a random one; idle servers report themselves", takes_d=False,
+           probes=lambda N, d: 1, messages_per_job=lambda N, probes, idle: idle, fixed_point=_one_job_at_most,
+           code=codes.JOIN_IDLE),
+)  # fmt: skip
 
-
-_REGISTRY = {
-    policy.name: policy
-    for policy in (
-        Policy("sq", False, _probe_messages, closed_forms.sq_queue_length_pmf),
-        Policy("sq-memory", True, _probe_messages, closed_forms.fixed_point_state),
-    )
-}
+_REGISTRY = {policy.name: policy for policy in _BUILT_IN}
 
 
 def policies() -> list[str]:
-    """Return the names of the policies."""
+    """Return the names of the policies, those of the user included."""
     return sorted(_REGISTRY)
 
 
@@ -60,3 +105,60 @@ def get(name: str) -> Policy:
         If there is none.
     """
     return _REGISTRY[validation.choice("policy", name, policies())]
+
+
+def register_policy(
+    name: str,
+    choose: Callable[..., int],
+    messages_per_job: float | Callable[[int, int, float], float],
+    description: str = "registered by the user",
+    takes_d: bool = True,
+) -> None:
+    """Add a policy without memory, given by a function that numba can compile.
+
+    It compiles when it first runs (some seconds, in every process: numba cannot tell from its cache that a function
+    has changed). It then has a place in `policies`, `simulate` and `stationary` like the others.
+
+    Parameters
+    ----------
+    name : str
+        Lower-case letters, digits and hyphens; no built-in policy. A name registered before is replaced.
+    choose : callable
+        ``choose(at_least, d, rng)`` -> queue length of the server that gets the job, one of those at that length
+        taken at random. ``at_least[i]`` (int64) is the number of servers with i jobs or more, ``at_least[0]`` is N;
+        ``dc.uniform(rng)`` draws a number in [0, 1). It must not write to `at_least`.
+    messages_per_job : float or callable
+        Messages per job, or a function (N, d, share of jobs that find an idle server) of them.
+    description : str
+        What it does, in a line.
+    takes_d : bool
+        Whether it uses d; else it is called with d = 0, and stored so.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken by a built-in policy or malformed, or an argument has the wrong type.
+    """
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise ValueError(f"name = {name!r}: must be lower-case letters, digits and single hyphens")
+    if name in {policy.name for policy in _BUILT_IN}:
+        raise ValueError(f"name = {name!r}: is a built-in policy, choose another name")
+    if not callable(choose):
+        raise ValueError(f"choose = {choose!r}: must be a function of (at_least, d, rng)")
+    _REGISTRY[name] = Policy(
+        name, description, takes_d=takes_d, messages_per_job=_messages(messages_per_job), choose=_jitted(choose),
+        fixed_point=_one_job_at_most, code=codes.USER,
+    )  # fmt: skip
+
+
+def _messages(given: Any) -> Callable[[int, int, float], float]:
+    if callable(given):
+        return given
+    number = validation.positive("messages_per_job", given, zero=True)
+    return lambda N, probes, idle: number
+
+
+def _jitted(choose: Callable[..., int]) -> Callable[..., int]:
+    from dchoices.kernels.jit import uncached_kernel
+
+    return choose if hasattr(choose, "py_func") else uncached_kernel(choose)

@@ -1,4 +1,4 @@
-"""Simulation of the lumped chains: trajectories on a time grid and stationary estimates.
+"""Simulation: trajectories on a time grid and stationary estimates.
 
 Both are functions of their arguments and the seed alone. The stream of a replicate is keyed by what the replicate
 is, so it does not change with the order, the cores, or what else is in the list.
@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy.special import gammaincc
 from tqdm import tqdm
 
 from dchoices import registry, starts, statistics, validation
-from dchoices.kernels import lumped, sfc64
+from dchoices.lumped import LumpedChain
+from dchoices.registry import Policy
 from dchoices.theory.closed_forms import queue_bound
 from dchoices.variables import describe
 
-SPARE_LEVELS = 8  # levels above the start; the arrays double when a run needs more
 SAMPLE_STEP = 0.5  # mean service times between two samples of a stationary run; occupancies hardly move in less
 FEWEST_JOBS = 100  # expected in a measured window; with fewer, shares of jobs mean nothing
 RESPONSE_TIMES = np.arange(0.0, 20.5, 0.5)  # default grid of the response-time tail, in mean service times
@@ -31,65 +30,6 @@ def stream(seed: int, policy: str, N: int, d: int, lam: float, start: Any, repli
     """Return the seed of one replicate, keyed by all that identifies it."""
     key = f"{seed}|{policy}|{N}|{d}|{lam.hex()}|{starts.label(start)}|{replicate}"
     return np.random.SeedSequence(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
-
-
-class LumpedChain:
-    """The lumped chain of one replicate: counts, random streams and dispatch counters."""
-
-    def __init__(self, policy: str, N: int, d: int, lam: float, start: np.ndarray, seed: np.random.SeedSequence):
-        self.N, self.d, self.lam = N, d, lam
-        self.memory = registry.get(policy).memory
-        kernel_seed, clock_seed = seed.spawn(2)
-        self._rng = sfc64.initial_state(kernel_seed)
-        self._clock = np.random.Generator(np.random.PCG64(clock_seed))
-        counts = starts.counts(start, N)
-        levels = len(counts) + SPARE_LEVELS
-        self.by_queue = np.zeros(levels, dtype=np.int64)
-        self.by_queue[: len(counts)] = counts.sum(axis=1) if self.memory else counts
-        if self.memory:
-            self._count = np.zeros((levels, levels), dtype=np.int64)
-            self._count[: len(counts), : len(counts)] = counts
-            self._by_observation = self._count.sum(axis=0)
-        self.sent_by_queue = np.zeros(levels, dtype=np.int64)
-        # Without memory what is observed is the truth, so the two counters are one.
-        self.sent_by_observation = np.zeros(levels, dtype=np.int64) if self.memory else self.sent_by_queue
-
-    def advance(self, duration: float) -> int:
-        """Run for `duration` mean service times and return the number of uniformised events.
-
-        Uniformised at the constant rate N(1+λ), the number of events in an interval is Poisson.
-        """
-        events = left = int(self._clock.poisson(self.N * (1 + self.lam) * duration))
-        while left > 0:
-            left = self._run(left)
-            if (self._by_observation if self.memory else self.by_queue)[-1] > 0:
-                self._grow()
-        return events
-
-    def _run(self, events: int) -> int:
-        if self.memory:
-            return lumped.advance_memory(
-                self.d, self.lam, events, self._count, self.by_queue, self._by_observation, self._rng,
-                self.sent_by_queue, self.sent_by_observation,
-            )  # fmt: skip
-        return lumped.advance_memoryless(self.d, self.lam, events, self.by_queue, self._rng, self.sent_by_queue)
-
-    def _grow(self) -> None:
-        """Double the number of levels."""
-        extra = len(self.by_queue)
-        self.by_queue = np.pad(self.by_queue, (0, extra))
-        self.sent_by_queue = np.pad(self.sent_by_queue, (0, extra))
-        if self.memory:
-            self._count = np.pad(self._count, (0, extra))
-            self._by_observation = np.pad(self._by_observation, (0, extra))
-            self.sent_by_observation = np.pad(self.sent_by_observation, (0, extra))
-        else:
-            self.sent_by_observation = self.sent_by_queue
-
-    def reset_counters(self) -> None:
-        """Forget the jobs sent so far."""
-        self.sent_by_queue[:] = 0
-        self.sent_by_observation[:] = 0
 
 
 def _progress(expected: float, label: str) -> tqdm:
@@ -112,13 +52,23 @@ def _trim(*arrays: np.ndarray) -> list[np.ndarray]:
     return [array[..., : used + 1] for array in arrays]
 
 
-def _axes(policy: str, N: Any, d: Any, lam: Any) -> tuple[list[int], list[int], list[float]]:
-    registry.get(policy)
-    return (
-        validation.several("N", N, validation.servers),
-        validation.several("d", d, validation.probes),
-        validation.several("lam", lam, validation.load),
-    )
+def _axes(policies: Sequence[Policy], N: Any, d: Any, lam: Any) -> tuple[list[int], list[int], list[float]]:
+    """Return the checked lists of N, d and λ; policies without a d stand at d = 0."""
+    sizes = validation.several("N", N, validation.servers)
+    if len({policy.takes_d for policy in policies}) > 1:
+        without = next(policy.name for policy in policies if not policy.takes_d)
+        raise ValueError(
+            f"policy = {[p.name for p in policies]}: {without!r} has no d, must be run on its own with d = 0"
+        )
+    if not policies[0].takes_d:
+        if validation.several("d", d, lambda value, name: validation.integer(name, value, 0)) != [0]:
+            raise ValueError(f"d = {d!r}: policy {policies[0].name!r} has no d, must be 0")
+        ds = [0]
+    else:
+        ds = validation.several("d", d, validation.probes)
+        if any(policy.distinct for policy in policies) and max(ds) > min(sizes):
+            raise ValueError(f"d = {max(ds)}: different servers are probed, must be at most N = {min(sizes)}")
+    return sizes, ds, validation.several("lam", lam, validation.load)
 
 
 def _coordinates(**values: Any) -> dict[str, tuple[str, Any]]:
@@ -131,7 +81,7 @@ def _trajectory(chain: LumpedChain, steps: np.ndarray, progress: tqdm) -> tuple[
     for step in steps:
         chain.reset_counters()
         progress.update(chain.advance(step))
-        rows.append((chain.by_queue / chain.N, chain.sent_by_queue.copy(), chain.sent_by_observation.copy()))
+        rows.append((chain.by_queue / chain.N, chain.sent_by_queue, chain.sent_by_observation))
     occupancy, by_queue, by_observation = (_stack(column) for column in zip(*rows, strict=True))
     return occupancy, by_queue, by_observation
 
@@ -174,7 +124,8 @@ def simulate(
     ValueError
         If an argument is out of range.
     """
-    sizes, ds, loads = _axes(policy, N, d, lam)
+    chosen = registry.get(policy)
+    sizes, ds, loads = _axes([chosen], N, d, lam)
     grid = validation.time_grid(t)
     replicates = validation.integer("replicates", replicates, 1)
     seed = validation.integer("seed", seed, 0)
@@ -183,9 +134,9 @@ def simulate(
     runs = []
     with _progress(expected, f"simulate {policy}") as progress:
         for replicate, servers, probes, load in itertools.product(range(replicates), sizes, ds, loads):
-            fractions = starts.fractions(start, registry.get(policy), load, probes)
+            fractions = starts.fractions(start, chosen, load, chosen.probes(servers, probes))
             key = stream(seed, policy, servers, probes, load, start, replicate)
-            runs.append(_trajectory(LumpedChain(policy, servers, probes, load, fractions, key), steps, progress))
+            runs.append(_trajectory(LumpedChain(chosen, servers, probes, load, fractions, key), steps, progress))
     shape = (replicates, len(sizes), len(ds), len(loads), grid.size, -1)
     occupancy, by_queue, by_observation = _trim(*(_stack(column).reshape(shape) for column in zip(*runs, strict=True)))
     dims = ("replicate", "N", "d", "λ", "t", "queue_length")
@@ -210,33 +161,32 @@ def simulate(
 
 
 def _measure(chain: LumpedChain, samples: int, bound: int, response_time: np.ndarray, progress: tqdm) -> dict[str, Any]:
-    """Run one replicate over its measured window and return its time and job averages.
-
-    The mean response time is Σ (i+1)·(share of jobs that join i others), half as noisy as Little's E[queue]/λ.
-    """
+    """Run one replicate over its measured window and return its time and job averages."""
     chain.reset_counters()
     highest = int(np.flatnonzero(chain.by_queue).max())
-    halves = np.zeros((2, len(chain.by_queue)))
+    halves = np.zeros((2, len(chain.by_queue)), dtype=np.int64)
     for sample in range(samples):
         progress.update(chain.advance(SAMPLE_STEP))
-        if len(chain.by_queue) > halves.shape[1]:
-            halves = _stack([halves, np.zeros((2, len(chain.by_queue)))])[0]
-        halves[2 * sample // samples] += chain.by_queue
-    halves /= halves.sum(axis=1, keepdims=True)
-    occupancy = halves.mean(axis=0)
-    share = chain.sent_by_queue / chain.sent_by_queue.sum()
-    level = np.arange(len(share))
+        by_queue = chain.by_queue
+        if len(by_queue) > halves.shape[1]:
+            halves = np.pad(halves, [(0, 0), (0, len(by_queue) - halves.shape[1])])
+        halves[2 * sample // samples] += by_queue
+    means = halves / halves.sum(axis=1, keepdims=True)
+    occupancy = means.mean(axis=0)
+    sent, seen = chain.sent_by_queue, chain.sent_by_observation
+    mean_response_time, response_time_tail = chain.response(response_time)
+    level = np.arange(len(occupancy))
     return {
         "occupancy": occupancy,
         "occupancy_tail": occupancy[::-1].cumsum()[::-1],
-        "dispatch_to_idle": share[0],
-        "dispatch_to_observation_zero": chain.sent_by_observation[0] / chain.sent_by_observation.sum(),
+        "dispatch_to_idle": sent[0] / sent.sum(),
+        "dispatch_to_observation_zero": seen[0] / seen.sum(),
         "mean_queue_length": occupancy @ level,
-        "mean_response_time": share @ (level + 1),
-        "response_time_tail": share @ gammaincc(level[:, None] + 1, response_time[None, :]),
+        "mean_response_time": mean_response_time,
+        "response_time_tail": response_time_tail,
         "mass_above_bound": occupancy[bound + 1 :].sum(),
-        "max_queue": max(highest, int(np.flatnonzero(share).max()) + 1),
-        "halves": halves @ level,
+        "max_queue": max(highest, int(np.flatnonzero(sent).max()) + 1),
+        "halves": means @ level,
     }
 
 
@@ -249,10 +199,11 @@ ESTIMATES = (
     "mean_response_time",
     "response_time_tail",
     "mass_above_bound",
+    "messages_per_job",
 )
 
 
-def _summarise(runs: list[dict[str, Any]], messages: float, warm_up: float) -> dict[str, Any]:
+def _summarise(runs: list[dict[str, Any]], warm_up: float) -> dict[str, Any]:
     """Return means and 95 % half-widths over replicates, and the verdict on the warm-up."""
     summary: dict[str, Any] = {}
     for name in ESTIMATES:
@@ -264,7 +215,6 @@ def _summarise(runs: list[dict[str, Any]], messages: float, warm_up: float) -> d
     summary["warm_up_ok"] = np.int8(statistics.warm_up_is_long_enough(summary["warm_up_z"], len(runs)))
     summary["warm_up"] = warm_up
     summary["max_queue"] = max(run["max_queue"] for run in runs)
-    summary["messages_per_job"], summary["messages_per_job_ci95"] = messages, 0.0
     return summary
 
 
@@ -315,7 +265,8 @@ def stationary(
         If an argument is out of range.
     """
     names = validation.several("policy", policy, lambda value, name: registry.get(value).name)
-    sizes, ds, loads = _axes(names[0], N, d, lam)
+    chosen = [registry.get(name) for name in names]
+    sizes, ds, loads = _axes(chosen, N, d, lam)
     warm_ups = _per_load("warm_up", warm_up, loads, zero=True)
     # Two equal halves, for the check of the warm-up.
     samples = [2 * max(1, round(time / SAMPLE_STEP / 2)) for time in _per_load("horizon", horizon, loads)]
@@ -331,15 +282,19 @@ def stationary(
     time = sum((1 + x) * (w + n * SAMPLE_STEP) for x, w, n in zip(loads, warm_ups, samples, strict=True))
     cells = []
     with _progress(time * replicates * len(names) * len(ds) * sum(sizes), "stationary") as progress:
-        for name, servers, probes, (c, load) in itertools.product(names, sizes, ds, enumerate(loads)):
-            start = starts.fractions("fixed-point", registry.get(name), load, probes)
+        for one, servers, probes, (c, load) in itertools.product(chosen, sizes, ds, enumerate(loads)):
+            start = starts.fractions("fixed-point", one, load, one.probes(servers, probes))
+            bound = queue_bound(load, probes) if probes else 1
             runs = []
             for replicate in range(replicates):
-                key = stream(seed, name, servers, probes, load, "fixed-point", replicate)
-                chain = LumpedChain(name, servers, probes, load, start, key)
+                key = stream(seed, one.name, servers, probes, load, "fixed-point", replicate)
+                chain = LumpedChain(one, servers, probes, load, start, key)
                 progress.update(chain.advance(warm_ups[c]))
-                runs.append(_measure(chain, samples[c], queue_bound(load, probes), grid, progress))
-            cells.append(_summarise(runs, registry.get(name).messages_per_job(probes), warm_ups[c]))
+                runs.append(_measure(chain, samples[c], bound, grid, progress))
+                runs[-1]["messages_per_job"] = one.messages_per_job(
+                    servers, one.probes(servers, probes), runs[-1]["dispatch_to_idle"]
+                )
+            cells.append(_summarise(runs, warm_ups[c]))
     shape = (len(names), len(sizes), len(ds), len(loads))
     stacked = {variable: _stack([cell[variable] for cell in cells]) for variable in cells[0]}
     arrays = {variable: array.reshape(*shape, *array.shape[1:]) for variable, array in stacked.items()}

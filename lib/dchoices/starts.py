@@ -41,14 +41,14 @@ def _all_at(i: int, j: int) -> np.ndarray:
     return matrix
 
 
-def fractions(start: Any, policy: Policy, lam: float, d: int) -> np.ndarray:
+def fractions(start: Any, policy: Policy, lam: float, probes: int) -> np.ndarray:
     """Return a start as fractions: X[i, j] for a policy with memory, p[i] for one without.
 
     Parameters
     ----------
     start : str or array_like
-        "empty"; "fixed-point", the fluid fixed point of `policy` at (λ, d); "overloaded-m" or "stale-m" with an
-        integer m, as `overloaded` and `stale`; or a matrix X[i, j].
+        "empty"; "fixed-point", the fluid fixed point of `policy` at λ with so many probes; "overloaded-m" or "stale-m"
+        with an integer m, as `overloaded` and `stale`; or a matrix X[i, j].
 
     Raises
     ------
@@ -56,7 +56,7 @@ def fractions(start: Any, policy: Policy, lam: float, d: int) -> np.ndarray:
         If it is no known name and no distribution over pairs i <= j.
     """
     if isinstance(start, str) and start == "fixed-point":
-        return policy.fixed_point(lam, d)
+        return policy.fixed_point(lam, probes)
     matrix = _named(start) if isinstance(start, str) else _checked(start)
     return matrix if policy.memory else matrix.sum(axis=1)
 

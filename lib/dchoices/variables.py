@@ -18,7 +18,7 @@ class Variable:
 
 DIMENSIONS = {
     "N": ("servers", "number of servers"),
-    "d": ("probes per job", "servers probed at an arrival, with replacement"),
+    "d": ("probes per job", "servers probed at an arrival; 0 for a policy without such a number"),
     "λ": ("jobs per server and mean service time", "load, the arrival rate per server"),
     "t": ("mean service times", "time since the start"),
     "queue_length": ("jobs", "jobs at a server, the one in service included"),
@@ -48,8 +48,14 @@ _ESTIMATES = {
     "response_time_tail": Variable(
         ("policy", "N", "d", "λ", "response_time"), "1", "fraction of jobs whose response time exceeds"
     ),
-    "mass_above_bound": Variable(("policy", "N", "d", "λ"), "1", "fraction of servers with more than Q(λ, d) jobs"),
-    "messages_per_job": Variable(("policy", "N", "d", "λ"), "messages", "probe queries and replies per job"),
+    "mass_above_bound": Variable(
+        ("policy", "N", "d", "λ"), "1", "fraction of servers with more than Q(λ, d) jobs (d = 0: than 1)"
+    ),
+    "messages_per_job": Variable(
+        ("policy", "N", "d", "λ"),
+        "messages",
+        "messages per job: query and reply of a probe count as two, a report as one",
+    ),
 }
 
 VARIABLES: dict[str, Variable] = {

@@ -12,9 +12,10 @@ from dchoices.theory.fluid import fluid_path
 
 def main() -> None:
     """Run every policy and fluid model for a moment, through the functions that notebooks call."""
-    for policy in registry.policies():
-        simulate(policy, N=10, d=2, lam=0.5, t=[0.5], replicates=1)
-        fluid_path(0.5, 2, [0.5], policy=policy)
+    for name in registry.policies():
+        simulate(name, N=10, d=2 if registry.get(name).takes_d else 0, lam=0.5, t=[0.5], replicates=1)
+    for name in ("sq", "sq-memory"):
+        fluid_path(0.5, 2, [0.5], policy=name)
 
 
 if __name__ == "__main__":

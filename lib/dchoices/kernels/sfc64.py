@@ -44,3 +44,10 @@ def fill_words(state, out):
     for index in range(out.size):
         out[index], a, b, c, counter = next_word(a, b, c, counter)
     state[0], state[1], state[2], state[3] = a, b, c, counter
+
+
+@kernel
+def uniform(state):
+    """Return a double in [0, 1) and leave `state` (uint64[4]) behind it: for code outside the hot loops."""
+    word, state[0], state[1], state[2], state[3] = next_word(state[0], state[1], state[2], state[3])
+    return unit(word)
