@@ -2,7 +2,8 @@
 # make smoke    the same at tiny sizes, in about a minute
 # make test     lint, types and the fast tests
 # make lab      JupyterLab on the notebooks
-# make lock     pin every package anew in requirements.lock
+# make bench    speed and memory of the kernels beside other simulators, in a few minutes on an idle machine
+# make lock     pin every package anew in requirements.lock, those of the benchmark in benchmarks/requirements.lock
 # make claims   copy the table of claims and the main figure of a run to report/, for the README
 # make clean    remove all results, logs and compiled kernels
 #
@@ -13,7 +14,7 @@ CONFIG ?=
 PYTHON ?= python3
 
 .DEFAULT_GOAL := all
-.PHONY: all smoke test lab lock claims clean
+.PHONY: all smoke test lab bench lock claims clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -48,10 +49,17 @@ test: $(INSTALLED)
 lab: $(INSTALLED)
 	$(PY) -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks
 
+bench: $(INSTALLED)
+	$(PY) -m pip install --quiet --require-hashes -r benchmarks/requirements.lock
+	$(PY) -m dchoices.warm_up
+	$(PY) benchmarks/run.py
+
+PIN := -m uv pip compile --universal --generate-hashes --fork-strategy fewest --no-header --quiet
 lock: $(INSTALLED)
-	$(PY) -m uv pip compile pyproject.toml --all-extras --universal --generate-hashes --fork-strategy fewest \
-		--no-header --quiet -o requirements.lock.new
+	$(PY) $(PIN) pyproject.toml --all-extras -o requirements.lock.new
 	mv requirements.lock.new requirements.lock
+	$(PY) $(PIN) --python-version 3.11 --group pyproject.toml:bench -c requirements.lock -o benchmarks/requirements.lock.new
+	mv benchmarks/requirements.lock.new benchmarks/requirements.lock
 
 claims:
 	cp report/build/claims.md report/claims.md
