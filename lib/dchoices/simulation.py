@@ -75,15 +75,19 @@ def _coordinates(**values: Any) -> dict[str, tuple[str, Any]]:
     return {name: (name, value) for name, value in values.items()}
 
 
-def _trajectory(chain: LumpedChain, steps: np.ndarray, progress: tqdm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Run one replicate and return, on (t, queue_length), its occupancy and the jobs sent by queue and observation."""
-    rows = []
+def _trajectory(chain: LumpedChain, steps: np.ndarray, progress: tqdm) -> tuple[np.ndarray, ...]:
+    """Run one replicate; return its occupancy and jobs sent by queue and observation, and the longest queue so far.
+
+    On (t, queue_length), the longest queue on (t).
+    """
+    rows, longest = [], int(np.flatnonzero(chain.by_queue).max())
     for step in steps:
         chain.reset_counters()
         progress.update(chain.advance(step))
-        rows.append((chain.by_queue / chain.N, chain.sent_by_queue, chain.sent_by_observation))
-    occupancy, by_queue, by_observation = (_stack(column) for column in zip(*rows, strict=True))
-    return occupancy, by_queue, by_observation
+        sent = chain.sent_by_queue
+        longest = max(longest, int(np.flatnonzero(sent).max(initial=-1)) + 1)
+        rows.append((chain.by_queue / chain.N, sent, chain.sent_by_observation, longest))
+    return tuple(_stack(column) for column in zip(*rows, strict=True))
 
 
 def simulate(
@@ -117,7 +121,8 @@ def simulate(
     -------
     xarray.Dataset
         ``occupancy`` (replicate, N, d, λ, t, queue_length), and ``sent_by_queue`` and ``sent_by_observation`` of the
-        same dimensions: jobs sent since the time before, by the true queue and by the observation they found.
+        same dimensions: jobs sent since the time before, by the true queue and by the observation they found;
+        ``max_queue`` (replicate, N, d, λ, t), the longest queue since the start.
 
     Raises
     ------
@@ -131,6 +136,7 @@ def simulate(
     seed = validation.integer("seed", seed, 0)
     steps = np.diff(grid, prepend=0.0)
     expected = grid[-1] * replicates * sum(n * (1 + x) for n in sizes for x in loads) * len(ds)
+    validation.events("t", grid[-1], expected)
     runs = []
     with _progress(expected, f"simulate {policy}") as progress:
         for replicate, servers, probes, load in itertools.product(range(replicates), sizes, ds, loads):
@@ -138,7 +144,8 @@ def simulate(
             key = stream(seed, policy, servers, probes, load, start, replicate)
             runs.append(_trajectory(LumpedChain(chosen, servers, probes, load, fractions, key), steps, progress))
     shape = (replicates, len(sizes), len(ds), len(loads), grid.size, -1)
-    occupancy, by_queue, by_observation = _trim(*(_stack(column).reshape(shape) for column in zip(*runs, strict=True)))
+    *levels, longest = (_stack(column) for column in zip(*runs, strict=True))
+    occupancy, by_queue, by_observation = _trim(*(array.reshape(shape) for array in levels))
     dims = ("replicate", "N", "d", "λ", "t", "queue_length")
     return describe(
         xr.Dataset(
@@ -146,6 +153,7 @@ def simulate(
                 "occupancy": (dims, occupancy),
                 "sent_by_queue": (dims, by_queue),
                 "sent_by_observation": (dims, by_observation),
+                "max_queue": (dims[:-1], longest.reshape(shape[:-1])),
             },
             coords=_coordinates(
                 replicate=np.arange(replicates),
@@ -179,6 +187,8 @@ def _measure(chain: LumpedChain, samples: int, bound: int, response_time: np.nda
     return {
         "occupancy": occupancy,
         "occupancy_tail": occupancy[::-1].cumsum()[::-1],
+        "dispatch_by_queue": sent / sent.sum(),
+        "dispatch_by_observation": seen / seen.sum(),
         "dispatch_to_idle": sent[0] / sent.sum(),
         "dispatch_to_observation_zero": seen[0] / seen.sum(),
         "mean_queue_length": occupancy @ level,
@@ -190,9 +200,9 @@ def _measure(chain: LumpedChain, samples: int, bound: int, response_time: np.nda
     }
 
 
+BY_LEVEL = ("occupancy", "occupancy_tail", "dispatch_by_queue", "dispatch_by_observation")
 ESTIMATES = (
-    "occupancy",
-    "occupancy_tail",
+    *BY_LEVEL,
     "dispatch_to_idle",
     "dispatch_to_observation_zero",
     "mean_queue_length",
@@ -253,8 +263,9 @@ def stationary(
     Returns
     -------
     xarray.Dataset
-        On (policy, N, d, λ): time-averaged ``occupancy`` and ``occupancy_tail`` (queue_length),
-        ``dispatch_to_idle``, ``dispatch_to_observation_zero``, ``mean_queue_length``, ``mean_response_time``,
+        On (policy, N, d, λ): time-averaged ``occupancy`` and ``occupancy_tail`` (queue_length), the shares of jobs
+        ``dispatch_by_queue`` and ``dispatch_by_observation`` (queue_length), ``dispatch_to_idle``,
+        ``dispatch_to_observation_zero``, ``mean_queue_length``, ``mean_response_time``,
         ``response_time_tail`` (response_time; a job that joins i others waits an Erlang(i+1) time),
         ``mass_above_bound``, ``messages_per_job``, each with its ``…_ci95`` half-width, ``max_queue``, the measured
         ``horizon`` and the checked warm-up (``warm_up``, ``warm_up_z``, ``warm_up_ok``).
@@ -280,8 +291,10 @@ def stationary(
                 f"must be at least {FEWEST_JOBS}"
             )
     time = sum((1 + x) * (w + n * SAMPLE_STEP) for x, w, n in zip(loads, warm_ups, samples, strict=True))
+    expected = time * replicates * len(names) * len(ds) * sum(sizes)
+    validation.events("warm_up and horizon", f"{max(warm_ups):g} and {max(samples) * SAMPLE_STEP:g}", expected)
     cells = []
-    with _progress(time * replicates * len(names) * len(ds) * sum(sizes), "stationary") as progress:
+    with _progress(expected, "stationary") as progress:
         for one, servers, probes, (c, load) in itertools.product(chosen, sizes, ds, enumerate(loads)):
             start = starts.fractions("fixed-point", one, load, one.probes(servers, probes))
             bound = queue_bound(load, probes) if probes else 1
@@ -318,14 +331,11 @@ def _stationary_dataset(
     loads: list[float],
     grid: np.ndarray,
 ) -> xr.Dataset:
-    by_level = ("occupancy", "occupancy_ci95", "occupancy_tail", "occupancy_tail_ci95")
+    by_level = [f"{name}{end}" for name in BY_LEVEL for end in ("", "_ci95")]
     arrays |= dict(zip(by_level, _trim(*(arrays[name] for name in by_level)), strict=True))
     cell = ("policy", "N", "d", "λ")
-    last = {
-        "occupancy": ("queue_length",),
-        "occupancy_tail": ("queue_length",),
-        "response_time_tail": ("response_time",),
-    }
+    last: dict[str, tuple[str, ...]] = dict.fromkeys(BY_LEVEL, ("queue_length",))
+    last["response_time_tail"] = ("response_time",)
     return describe(
         xr.Dataset(
             {name: (cell + last.get(name.removesuffix("_ci95"), ()), array) for name, array in arrays.items()},

@@ -78,9 +78,11 @@ def _checked(start: Any) -> np.ndarray:
         If it is no distribution over pairs i <= j.
     """
     try:
-        given = np.array(start, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("start: must be a name or a matrix X[i, j] of fractions") from None
+        given = np.asarray(start)
+    except ValueError:  # ragged
+        given = np.array("ragged")
+    if given.dtype.kind not in "iuf":
+        raise ValueError("start: must be a name or a matrix X[i, j] of fractions")
     if given.ndim != 2 or given.size == 0:
         raise ValueError(f"start with shape {given.shape}: must be a matrix X[i, j] of fractions")
     square = np.zeros((max(given.shape),) * 2)
@@ -105,8 +107,17 @@ def counts(fractions: np.ndarray, N: int) -> np.ndarray:
 
 
 def label(start: Any) -> str:
-    """Return a stable text for a start: its name, or the exact entries of its matrix. It keys the random stream."""
-    if isinstance(start, str):
+    """Return a stable text for a start: its name where it has one, or the exact entries of its matrix.
+
+    It keys the random stream, so a start has the same text however it is given.
+    """
+    if isinstance(start, str) and start == "fixed-point":
         return start
-    array = np.asarray(start, dtype=np.float64)
-    return ";".join(f"{i},{j}:{array[i, j].hex()}" for i, j in np.argwhere(array))
+    matrix = _named(start) if isinstance(start, str) else _checked(start)
+    entries = [(int(i), int(j), float(matrix[i, j])) for i, j in np.argwhere(matrix)]
+    if len(entries) > 1:
+        return ";".join(f"{i},{j}:{value.hex()}" for i, j, value in entries)
+    i, j, _ = entries[0]
+    if j == 0:
+        return "empty"
+    return f"overloaded-{j}" if i == j else f"stale-{j}" if i == 0 else f"{i},{j}"

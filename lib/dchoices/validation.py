@@ -11,7 +11,8 @@ import numpy as np
 Value = TypeVar("Value", int, float, str)
 
 MAX_PROBES = 10**4  # the cost of an arrival grows with d
-MAX_SERVERS = 10**10  # event counts N(1+λ)Δt stay far below 2**63, and ranks far below 2**53
+MAX_SERVERS = 10**10  # ranks stay far below 2**53
+MAX_EVENTS = 10**14  # a month of one core; counts of events stay far below 2**63
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -30,6 +31,11 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     return int(value)
 
 
+def _is_real(value: Any) -> bool:
+    """Return whether `value` is a real number; booleans, which Python counts as numbers, are none."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def positive(name: str, value: Any, zero: bool = False) -> float:
     """Return `value` as a finite float > 0 (>= 0 with `zero`).
 
@@ -39,7 +45,7 @@ def positive(name: str, value: Any, zero: bool = False) -> float:
         If it is no such number.
     """
     allowed = "a finite number " + (">= 0" if zero else "> 0")
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+    if not _is_real(value) or not math.isfinite(value):
         raise ValueError(f"{name} = {value!r}: must be {allowed}")
     if value < 0 or (value == 0 and not zero):
         raise ValueError(f"{name} = {value}: must be {allowed}")
@@ -54,7 +60,7 @@ def load(value: Any, name: str = "lam") -> float:
     ValueError
         If it is no number in the open interval (0, 1).
     """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number) or not 0 < value < 1:
+    if not _is_real(value) or not 0 < value < 1:
         raise ValueError(f"{name} = {value!r}: must be a number greater than 0 and less than 1")
     return float(value)
 
@@ -81,6 +87,20 @@ def servers(value: Any, name: str = "N") -> int:
     return integer(name, value, 1, MAX_SERVERS)
 
 
+def events(name: str, value: Any, expected: float) -> None:
+    """Refuse a simulation that would never end.
+
+    Raises
+    ------
+    ValueError
+        If more than `MAX_EVENTS` uniformised events are expected.
+    """
+    if not expected <= MAX_EVENTS:
+        raise ValueError(
+            f"{name} = {value}: about {expected:.2g} events are to be simulated, must be at most {MAX_EVENTS:.0e}"
+        )
+
+
 def several(name: str, values: Any, check: Callable[..., Value]) -> list[Value]:
     """Return a scalar or list as a non-empty list of distinct, checked values.
 
@@ -89,7 +109,9 @@ def several(name: str, values: Any, check: Callable[..., Value]) -> list[Value]:
     ValueError
         If the list is empty, holds a value twice, or holds a value that `check` refuses.
     """
-    items = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    items = list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else [values]
     if not items:
         raise ValueError(f"{name} = []: must hold at least one value")
     checked = [check(item, name) for item in items]
@@ -106,10 +128,10 @@ def time_grid(value: Any, name: str = "t") -> np.ndarray:
     ValueError
         If it is not.
     """
-    try:
-        grid = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} = {value!r}: must be numbers") from None
+    given = np.asarray(value)
+    if given.dtype.kind not in "iuf":
+        raise ValueError(f"{name} = {value!r}: must be numbers")
+    grid = np.atleast_1d(given.astype(np.float64))
     if grid.ndim != 1 or grid.size == 0:
         raise ValueError(f"{name} with shape {grid.shape}: must be a list of at least one time")
     if not np.isfinite(grid).all() or grid[0] < 0 or (np.diff(grid) <= 0).any():

@@ -39,6 +39,12 @@ _ESTIMATES = {
     "occupancy_tail": Variable(
         ("policy", "N", "d", "λ", "queue_length"), "1", "fraction of servers with at least so many jobs"
     ),
+    "dispatch_by_queue": Variable(
+        ("policy", "N", "d", "λ", "queue_length"), "1", "fraction of jobs by the queue length they find"
+    ),
+    "dispatch_by_observation": Variable(
+        ("policy", "N", "d", "λ", "queue_length"), "1", "fraction of jobs by the observation of their server"
+    ),
     "dispatch_to_idle": Variable(("policy", "N", "d", "λ"), "1", "fraction of jobs that find an idle server"),
     "dispatch_to_observation_zero": Variable(
         ("policy", "N", "d", "λ"), "1", "fraction of jobs sent to a server with observation 0"
@@ -84,7 +90,10 @@ VARIABLES: dict[str, Variable] = {
     "dispatch": Variable(("t", "j"), "1", "fraction of jobs sent to servers with observation j"),
     "mode": Variable(("t",), "jobs", "lowest observation with mass"),
     "truncated_mass": Variable((), "1", "probability that some server is at the buffer"),
-    "max_queue": Variable(("policy", "N", "d", "λ"), "jobs", "longest queue seen in the measured windows"),
+    "max_queue": Variable(
+        ("replicate", "policy", "N", "d", "λ", "t"), "jobs",
+        "longest queue seen: since the start on a time grid, else in the measured windows",
+    ),
     "warm_up": Variable(("policy", "N", "d", "λ"), "mean service times", "time discarded before measuring"),
     "horizon": Variable(("policy", "N", "d", "λ"), "mean service times", "time measured after the warm-up"),
     "warm_up_z": Variable(
