@@ -1,4 +1,4 @@
-"""What the kernels are measured against: a server-by-server loop in numba, SimPy, Ciw. None of it is part of dchoices."""
+"""What the kernels are measured against: a server-by-server loop in numba, SimPy, Ciw. No part of dchoices."""
 
 from __future__ import annotations
 
