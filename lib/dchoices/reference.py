@@ -95,8 +95,10 @@ POLICIES: dict[str, Callable[[random.Random, list[int], list[int], int], int]] =
 }
 
 
-def run(policy: str, N: int, d: int, lam: float, horizon: float, warm_up: float = 0.0, seed: int = 0) -> Run:
-    """Simulate N servers from an empty system and average over `horizon` after `warm_up` (mean service times).
+def run(
+    policy: str, N: int, d: int, lam: float, horizon: float, warm_up: float = 0.0, seed: int = 0, jobs: int = 0
+) -> Run:
+    """Simulate N servers and average over `horizon` after `warm_up` (mean service times).
 
     Parameters
     ----------
@@ -108,6 +110,8 @@ def run(policy: str, N: int, d: int, lam: float, horizon: float, warm_up: float 
         Load λ in (0, 1).
     seed : int
         Seed of `random.Random`.
+    jobs : int
+        At every server at the start, and in its memory.
 
     Raises
     ------
@@ -119,7 +123,8 @@ def run(policy: str, N: int, d: int, lam: float, horizon: float, warm_up: float 
     d = validation.integer("d", d, 0, N if policy.endswith("distinct") else validation.MAX_PROBES)
     end = validation.positive("warm_up", warm_up, zero=True) + validation.positive("horizon", horizon)
     rng = random.Random(seed)
-    queue, observation = [0] * N, [0] * N
+    jobs = validation.integer("jobs", jobs, 0)
+    queue, observation = [jobs] * N, [jobs] * N
     area, by_queue, by_observation = [0.0], [0], [0]
     now = 0.0
     while now < end:
@@ -130,8 +135,8 @@ def run(policy: str, N: int, d: int, lam: float, horizon: float, warm_up: float 
             for counter in (area, by_queue, by_observation):
                 counter.append(0)
         measured = max(0.0, min(now + step, end) - max(now, warm_up))
-        for jobs in queue:
-            area[jobs] += measured
+        for length in queue:
+            area[length] += measured
         now += step
         if rng.random() * rate < len(busy):
             queue[rng.choice(busy)] -= 1
