@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +105,29 @@ def get(name: str) -> Policy:
         If there is none.
     """
     return _REGISTRY[validation.choice("policy", name, policies())]
+
+
+def numbers_of_probes(chosen: Sequence[Policy], sizes: Sequence[int], d: Any) -> list[int]:
+    """Return the checked list of d for these policies and numbers of servers; policies without a d stand at d = 0.
+
+    Raises
+    ------
+    ValueError
+        If d fits a policy or a number of servers not, or only some of the policies have one.
+    """
+    if len({policy.takes_d for policy in chosen}) > 1:
+        without = next(policy.name for policy in chosen if not policy.takes_d)
+        raise ValueError(
+            f"policy = {[policy.name for policy in chosen]}: {without!r} has no d, must be run on its own with d = 0"
+        )
+    if not chosen[0].takes_d:
+        if validation.several("d", d, lambda value, name: validation.integer(name, value, 0)) != [0]:
+            raise ValueError(f"d = {d!r}: policy {chosen[0].name!r} has no d, must be 0")
+        return [0]
+    ds = validation.several("d", d, validation.probes)
+    if any(policy.distinct for policy in chosen) and max(ds) > min(sizes):
+        raise ValueError(f"d = {max(ds)}: different servers are probed, must be at most N = {min(sizes)}")
+    return ds
 
 
 def register_policy(

@@ -55,20 +55,7 @@ def _trim(*arrays: np.ndarray) -> list[np.ndarray]:
 def _axes(policies: Sequence[Policy], N: Any, d: Any, lam: Any) -> tuple[list[int], list[int], list[float]]:
     """Return the checked lists of N, d and λ; policies without a d stand at d = 0."""
     sizes = validation.several("N", N, validation.servers)
-    if len({policy.takes_d for policy in policies}) > 1:
-        without = next(policy.name for policy in policies if not policy.takes_d)
-        raise ValueError(
-            f"policy = {[p.name for p in policies]}: {without!r} has no d, must be run on its own with d = 0"
-        )
-    if not policies[0].takes_d:
-        if validation.several("d", d, lambda value, name: validation.integer(name, value, 0)) != [0]:
-            raise ValueError(f"d = {d!r}: policy {policies[0].name!r} has no d, must be 0")
-        ds = [0]
-    else:
-        ds = validation.several("d", d, validation.probes)
-        if any(policy.distinct for policy in policies) and max(ds) > min(sizes):
-            raise ValueError(f"d = {max(ds)}: different servers are probed, must be at most N = {min(sizes)}")
-    return sizes, ds, validation.several("lam", lam, validation.load)
+    return sizes, registry.numbers_of_probes(policies, sizes, d), validation.several("lam", lam, validation.load)
 
 
 def _coordinates(**values: Any) -> dict[str, tuple[str, Any]]:

@@ -14,23 +14,75 @@ import numpy as np
 import xarray as xr
 from scipy import sparse
 
-from dchoices import validation
+from dchoices import registry, validation
 from dchoices.variables import describe
 
-POLICIES = ("sq", "sq-memory")
-MAX_STATES = 600_000  # about 2 GB while solving
-RESIDUAL = 1e-13  # Σ|πP - π|; the error of π is this over the gap of P, about (1-√λ)²/(N(1+λ))
-MAX_ITERATIONS = 500_000
+MOST_SERVERS = 5  # the number of states grows like buffer^(2N)/N!
+MAX_STATES = 1_500_000  # about 2 GB and a quarter of a minute
+# Jobs beyond the buffer are lost, and the mean queue misses a few times the truncated mass: with more than this the
+# numbers do not pass for those of the infinite system.
+TRUNCATION = 1e-2
+RESIDUAL = 1e-13  # Σ|πQ| over the highest rate; the error of π is this over the relative gap, (1-√λ)²/(N(1+λ)) or so
+MOST_SWEEPS = 20_000
 
+MEMORY = ("sq-memory", "sq-memory-distinct")
+PROBING = ("sq", "sq-distinct", "sq-log", "sq-sqrt", *MEMORY)
+POLICIES = ("random", "jsq", "jiq", *PROBING)
+
+Dispatch = tuple[float, np.ndarray, np.ndarray]  # probability, observations int64[S, N], share of each server [S, N]
 Transition = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # rows, rate, new i, new j
 
 
-def _probe_sets(N: int, d: int) -> Iterator[tuple[list[int], float]]:
-    """Yield each set of servers that d probes with replacement can hit, with its probability."""
-    for size in range(1, min(N, d) + 1):
+def _number_of_probes(policy: str, N: int, d: int) -> int:
+    if policy == "sq-log":
+        return max(1, math.ceil(math.log(N)))
+    if policy == "sq-sqrt":
+        return next(probes for probes in range(1, N + 1) if probes**2 >= N)
+    return d
+
+
+def _probe_sets(N: int, d: int, distinct: bool) -> Iterator[tuple[list[int], float]]:
+    """Yield each set of servers that d probes can hit, with its probability."""
+    for size in [d] if distinct else range(1, min(N, d) + 1):
+        # With replacement: the sequences of d probes that hit all of a set, by inclusion and exclusion.
         onto = sum((-1) ** (size - k) * math.comb(size, k) * k**d for k in range(size + 1))
         for chosen in itertools.combinations(range(N), size):
-            yield list(chosen), onto / N**d
+            yield list(chosen), 1 / math.comb(N, d) if distinct else onto / N**d
+
+
+def _evenly(candidates: np.ndarray) -> np.ndarray:
+    """Return the share of each server when one of the candidates, bool[S, N], is drawn."""
+    return candidates / candidates.sum(axis=1, keepdims=True)
+
+
+def _dispatches(policy: str, d: int, i: np.ndarray, j: np.ndarray) -> Iterator[Dispatch]:
+    """Yield what an arrival can meet: what is then observed of the servers and where the job goes.
+
+    Parameters
+    ----------
+    policy : str
+        One of `POLICIES`.
+    d : int
+        Probes per job.
+    i, j : int64[S, N]
+        Jobs and memory of every server, in S states.
+    """
+    if policy == "random":
+        yield 1.0, i, _evenly(i >= 0)
+    elif policy == "jsq":
+        yield 1.0, i, _evenly(i == i.min(axis=1, keepdims=True))
+    elif policy == "jiq":
+        someone_idle = (i == 0).any(axis=1, keepdims=True)
+        yield 1.0, i, _evenly((i == 0) | ~someone_idle)
+    else:
+        for chosen, probability in _probe_sets(i.shape[1], d, policy.endswith("distinct")):
+            if policy in MEMORY:
+                seen = j.copy()
+                seen[:, chosen] = i[:, chosen]
+                yield probability, seen, _evenly(seen == seen.min(axis=1, keepdims=True))
+            else:
+                shortest = i == i[:, chosen].min(axis=1, keepdims=True)
+                yield probability, i, _evenly(shortest & np.isin(np.arange(i.shape[1]), chosen))
 
 
 def _departures(i: np.ndarray, j: np.ndarray) -> Iterator[Transition]:
@@ -41,125 +93,195 @@ def _departures(i: np.ndarray, j: np.ndarray) -> Iterator[Transition]:
         yield rows, np.ones(rows.size), after, j[rows]
 
 
-def _arrivals(i: np.ndarray, j: np.ndarray, d: int, lam: float, memory: bool, buffer: int) -> Iterator[Transition]:
-    """Probe, send to a server with the lowest observation (of all with memory, else of the probed), count the job."""
+def _arrivals(policy: str, d: int, lam: float, buffer: int, i: np.ndarray, j: np.ndarray) -> Iterator[Transition]:
     N = i.shape[1]
-    for chosen, probability in _probe_sets(N, d):
-        seen = j.copy()
-        seen[:, chosen] = i[:, chosen]
-        candidates = seen if memory else np.where(np.isin(np.arange(N), chosen), i, buffer + 1)
-        lowest = candidates == candidates.min(axis=1, keepdims=True)
-        share = lam * N * probability * lowest / lowest.sum(axis=1, keepdims=True)
+    for probability, seen, share in _dispatches(policy, d, i, j):
         for server in range(N):
             rows = np.flatnonzero(share[:, server])
-            room = candidates[rows, server] < buffer  # a job beyond the buffer is lost
-            queues, observations = i[rows].copy(), seen[rows]
+            room = seen[rows, server] < buffer  # a job beyond the buffer is lost
+            queues, observations = i[rows].copy(), seen[rows].copy()
             queues[:, server] += room
             observations[:, server] += room
-            yield rows, share[rows, server], queues, observations
+            yield rows, lam * N * probability * share[rows, server], queues, observations
 
 
-def _enumerate(N: int, d: int, lam: float, buffer: int, memory: bool) -> tuple[np.ndarray, sparse.csr_matrix]:
-    """Return the codes of the reachable states, int64[S, N] sorted in rows, and the rates between them, S x S."""
-    base = buffer + 1
-    weights = (base * base) ** np.arange(N)
-    index = {0: 0}
-    layers, frontier = [np.zeros((1, N), dtype=np.int64)], np.zeros((1, N), dtype=np.int64)
-    triples: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    done = 0
-    while frontier.size:
-        i, j = np.divmod(frontier, base)
-        fresh: list[np.ndarray] = []
-        for rows, rate, queues, observations in itertools.chain(
-            _departures(i, j), _arrivals(i, j, d, lam, memory, buffer)
-        ):
-            # Without memory the observation plays no part: it is kept at 0 so that states differ by queues alone.
-            codes = np.sort(queues * base + (observations if memory else 0), axis=1)
-            keys, first, inverse = np.unique(codes @ weights, return_index=True, return_inverse=True)
-            for key, place in zip(keys.tolist(), first.tolist(), strict=True):
-                if key not in index:
-                    index[key] = len(index)
-                    fresh.append(codes[place])
-            targets = np.array([index[key] for key in keys.tolist()], dtype=np.int64)
-            triples.append((rows + done, targets[inverse.ravel()] if keys.size else targets, rate))
-        if len(index) > MAX_STATES:
-            raise ValueError(f"buffer = {buffer}: more than {MAX_STATES} states at N = {N}, choose a smaller one")
-        done += len(frontier)
-        frontier = np.array(fresh, dtype=np.int64).reshape(len(fresh), N)
-        layers.append(frontier)
-    row, column, rate = (np.concatenate(part) for part in zip(*triples, strict=True))
-    rates = sparse.csr_matrix((rate, (row, column)), shape=(len(index), len(index)))
-    return np.concatenate(layers), rates
+def _enumerate(
+    policy: str, N: int, d: int, lam: float, buffer: int
+) -> tuple[np.ndarray, np.ndarray, sparse.csr_matrix]:
+    """Return the states that are reached from the empty system, ordered by the number of jobs, and their rates.
 
+    Returns
+    -------
+    queues, observations : int64[S, N]
+        Jobs and memory of every server; the memory of a policy without one is all 0.
+    rates : float64[S, S], sparse
+        From row to column.
 
-def _solve(rates: sparse.csr_matrix) -> np.ndarray:
-    """Return the stationary distribution π of a chain with these transition rates: πQ = 0, Σπ = 1.
-
-    Power iteration on the uniformised chain: it keeps π a distribution and cannot break down, where incomplete
-    factorisations with GMRES did not converge on these matrices and direct ones fill in.
+    Raises
+    ------
+    ValueError
+        If there are more than `MAX_STATES` states.
     """
-    out = np.asarray(rates.sum(axis=1)).ravel()
-    rate = 1.01 * out.max()  # above the maximum, so that the chain is aperiodic
-    step = (rates.T / rate).tocsr()
-    stay = 1 - out / rate
-    weight = np.full(rates.shape[0], 1 / rates.shape[0])
-    for _ in range(MAX_ITERATIONS):
-        following = step @ weight + stay * weight
-        change = np.abs(following - weight).sum()
-        weight = following
-        if change < RESIDUAL:
-            return weight / weight.sum()
-    raise RuntimeError(f"{rates.shape[0]} states: the power iteration stopped at a residual of {change:.1e}")
+    base = buffer + 1
+    if base ** (2 * N) > 2**63:
+        raise ValueError(_too_many(N, buffer))
+    weights = (base * base) ** np.arange(N)
+    known = frontier = np.zeros(1, dtype=np.int64)  # the empty system
+    triples: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    while frontier.size:
+        i, j = np.divmod(frontier[:, None] // weights % (base * base), base)
+        layer = []
+        for rows, rate, queues, observations in itertools.chain(
+            _departures(i, j), _arrivals(policy, d, lam, buffer, i, j)
+        ):
+            codes = np.sort(queues * base + (observations if policy in MEMORY else 0), axis=1)
+            layer.append((frontier[rows], codes @ weights, rate))
+        triples += layer
+        reached = np.sort(np.concatenate([target for _, target, _ in layer]))
+        # By hand: numpy's unique hashes, which takes seconds on codes as regular as these.
+        reached = reached[np.append(True, reached[1:] > reached[:-1])]
+        frontier = np.setdiff1d(reached, known, assume_unique=True)
+        known = np.sort(np.concatenate([known, frontier]), kind="stable")
+        if known.size > MAX_STATES:
+            raise ValueError(_too_many(N, buffer))
+    source, target, rate = (np.concatenate(part) for part in zip(*triples, strict=True))
+    queues, observations = np.divmod(known[:, None] // weights % (base * base), base)
+    order = np.argsort(queues.sum(axis=1), kind="stable")
+    place = np.argsort(order)
+    row, column = place[np.searchsorted(known, source)], place[np.searchsorted(known, target)]
+    return queues[order], observations[order], sparse.csr_matrix((rate, (row, column)), shape=(known.size,) * 2)
 
 
-def exact_stationary(N: int, d: int, lam: float, buffer: int, policy: str = "sq-memory") -> xr.Dataset:
+def _too_many(N: int, buffer: int) -> str:
+    return f"buffer = {buffer}: more than {MAX_STATES} states at N = {N}, must be smaller"
+
+
+def _solve(rates: sparse.csr_matrix, jobs: np.ndarray) -> np.ndarray:
+    """Return the stationary distribution π of the chain: πQ = 0, Σπ = 1.
+
+    Gauss-Seidel sweeps over the levels of equally many jobs, up and down; a level depends on its neighbours alone, but
+    for jobs lost at the buffer. After a sweep every level is scaled so that flows balance between the levels: the
+    number of jobs is what relaxes slowest, and alone makes plain sweeps or powers slow (at N = 3, buffer 14, λ = 0.7
+    a power iteration took ten times as long). Incomplete factorisations with GMRES did not converge on these matrices,
+    and direct ones fill in.
+
+    Parameters
+    ----------
+    rates : float64[S, S], sparse
+        Transition rates, from row to column.
+    jobs : int64[S]
+        Number of jobs in each state, increasing; a transition changes it by one at most.
+    """
+    rates = rates - sparse.diags_array(rates.diagonal())
+    into, out = rates.T.tocsr(), np.asarray(rates.sum(axis=1)).ravel()
+    begin = np.searchsorted(jobs, np.arange(jobs[-1] + 2))
+    levels = [slice(first, last) for first, last in itertools.pairwise(begin)]
+    blocks = [into[level] for level in levels]
+    rise = _flow(rates, jobs, 1)
+    fall = _flow(rates, jobs, -1)
+    weight = np.full(jobs.size, 1 / jobs.size)
+    upwards = list(range(len(levels)))
+    for _ in range(MOST_SWEEPS):
+        for level in upwards + upwards[::-1]:
+            weight[levels[level]] = blocks[level] @ weight / out[levels[level]]
+        up, down = (np.bincount(jobs, weight * flow) for flow in (rise, fall))
+        weight *= np.concatenate([[1.0], np.cumprod(up[:-1] / down[1:])])[jobs]
+        weight /= weight.sum()
+        residual = np.abs(into @ weight - out * weight).sum() / out.max()
+        if residual < RESIDUAL:
+            return weight
+    raise RuntimeError(f"{jobs.size} states: the solution stopped at a residual of {residual:.1e}")
+
+
+def _flow(rates: sparse.csr_matrix, jobs: np.ndarray, step: int) -> np.ndarray:
+    """Return the rate out of each state to those with `step` jobs more."""
+    entries = rates.tocoo()
+    wanted = jobs[entries.col] == jobs[entries.row] + step
+    return np.bincount(entries.row[wanted], entries.data[wanted], minlength=jobs.size)
+
+
+def _to_observation_zero(policy: str, d: int, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Return, for each state, the probability that an arrival is sent to a server observed at 0."""
+    return sum(
+        probability * (share * (seen == 0)).sum(axis=1) for probability, seen, share in _dispatches(policy, d, i, j)
+    )
+
+
+def _checked(N: int, d: int, policy: str) -> tuple[int, str]:
+    """Return the number of probes and the name of a policy that can be enumerated.
+
+    Raises
+    ------
+    ValueError
+        If it is no built-in policy, or d does not fit it.
+    """
+    known = registry.get(policy)
+    if known.name not in POLICIES:
+        raise ValueError(f"policy = {policy!r}: registered by a program, must be built in to be solved exactly")
+    (d,) = registry.numbers_of_probes([known], [N], d)
+    return _number_of_probes(known.name, N, d), known.name
+
+
+def exact_stationary(
+    N: int, d: int, lam: float, buffer: int, policy: str = "sq-memory", tolerance: float = TRUNCATION
+) -> xr.Dataset:
     """Solve the finite chain of N servers for its stationary distribution.
 
     Parameters
     ----------
     N : int
-        Servers, 1 to 5: the number of states grows like buffer^(2N)/N!.
+        Servers, 1 to 5: the number of states grows like buffer^(2N)/N! with memory, buffer^N/N! without.
     d : int
-        Probes per job, with replacement.
+        Probes per job; 0 for a policy without a d.
     lam : float
         Load λ in (0, 1).
     buffer : int
         Highest observation (highest queue without memory); a job sent beyond it is lost.
-    policy : {"sq-memory", "sq"}
-        Dispatching policy.
+    policy : str
+        One of the built-in `policies`.
+    tolerance : float
+        Truncated mass that is accepted.
 
     Returns
     -------
     xarray.Dataset
         ``occupancy`` (queue_length), ``dispatch_to_idle`` = E[p_1]/λ (as many jobs join idle servers as leave a server
-        idle; exact up to truncation), ``mean_queue_length``, ``mean_response_time`` by Little, and ``truncated_mass``,
-        the probability that some server is at the buffer.
+        idle; exact up to truncation), ``dispatch_to_observation_zero`` (without memory what is observed is the truth),
+        ``mean_queue_length``, ``mean_response_time`` by Little, and ``truncated_mass``, the probability that some
+        server is at the buffer.
 
     Raises
     ------
     ValueError
-        If an argument is out of range or there are too many states.
+        If an argument is out of range, there are too many states, or the buffer is too small for the tail that is
+        cut off.
     RuntimeError
-        If the power iteration does not settle: λ too close to 1 for so large a buffer.
+        If the sweeps do not settle.
     """
-    N, d = validation.integer("N", N, 1, 5), validation.probes(d)
-    lam, buffer = validation.load(lam), validation.integer("buffer", buffer, 1)
-    memory = validation.choice("policy", policy, POLICIES) == "sq-memory"
-    codes, rates = _enumerate(N, d, lam, buffer, memory)
-    weight = _solve(rates)
-    queues, observations = np.divmod(codes, buffer + 1)
-    occupancy = np.array([(queues == level).mean(axis=1) @ weight for level in range(buffer + 1)])
+    N, lam = validation.integer("N", N, 1, MOST_SERVERS), validation.load(lam)
+    buffer = validation.integer("buffer", buffer, 1)
+    tolerance = validation.positive("tolerance", tolerance)
+    probes, policy = _checked(N, d, policy)
+    i, j, rates = _enumerate(policy, N, probes, lam, buffer)
+    weight = _solve(rates, i.sum(axis=1))
+    truncated = float(weight[((j if policy in MEMORY else i) == buffer).any(axis=1)].sum())
+    if truncated > tolerance:
+        raise ValueError(
+            f"buffer = {buffer}: a server is there with probability {truncated:.1e}, must be at most "
+            f"tolerance = {tolerance:g}; a larger buffer or a lower lam helps"
+        )
+    occupancy = np.array([(i == level).mean(axis=1) @ weight for level in range(buffer + 1)])
     mean = float(occupancy @ np.arange(buffer + 1))
-    at_buffer = ((observations if memory else queues) == buffer).any(axis=1)
     solved = xr.Dataset(
         {
             "occupancy": ("queue_length", occupancy),
             "dispatch_to_idle": ((), occupancy[1] / lam),
+            "dispatch_to_observation_zero": ((), float(weight @ _to_observation_zero(policy, probes, i, j))),
             "mean_queue_length": ((), mean),
             "mean_response_time": ((), mean / lam),
-            "truncated_mass": ((), float(weight[at_buffer].sum())),
+            "truncated_mass": ((), truncated),
         },
         coords={"queue_length": np.arange(buffer + 1)},
-        attrs={"policy": policy, "N": N, "d": d, "lam": lam, "states": len(codes)},
+        attrs={"policy": policy, "N": N, "d": int(d), "lam": lam, "states": weight.size},
     )
     return describe(solved)

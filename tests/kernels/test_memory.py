@@ -1,0 +1,192 @@
+"""The kernel with memory on small cases; its stationary law is tested in test_law."""
+
+import numpy as np
+import pytest
+from comparisons import assert_count
+from dchoices.kernels import memory, sfc64
+from numba.core import config
+
+ARRIVALS_ONLY, DEPARTURES_ONLY = 1e9, 1e-9  # loads at which all events are of one kind
+
+
+def table_of(classes, levels=16):
+    """Return the table of {(queue, observation): servers}."""
+    table = np.zeros((levels, levels), np.int64)
+    for (queue, observation), servers in classes.items():
+        table[observation, queue] = servers
+    return table
+
+
+def run(d, lam, events, table, seed=0):
+    """Run all events and return the jobs sent, by observation and queue; the table must have room."""
+    sent = np.zeros(table.size, np.int64)
+    rng = sfc64.initial_state(np.random.SeedSequence(seed))
+    assert memory.advance(d, lam, events, table, rng, sent) == 0
+    return sent.reshape(table.shape)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("N", [1, 2, 7, 500])
+def test_books_are_kept(N, d):
+    table = table_of({(0, 0): N}, levels=64)
+    sent = np.zeros(table.size, np.int64)
+    rng = sfc64.initial_state(np.random.SeedSequence(d))
+    before = 0
+    for _ in range(10):
+        assert memory.advance(d, 0.8, 200, table, rng, sent) == 0
+        assert (table >= 0).all()
+        assert table.sum() == N
+        assert not np.triu(table, 1).any(), "an observation is below the queue"
+        assert before <= sent.sum() <= before + 200
+        before = sent.sum()
+        assert table.sum(axis=0) @ np.arange(64) <= before, "more jobs are there than came"
+    assert not np.triu(sent.reshape(table.shape), 1).any()
+
+
+def test_every_event_is_an_arrival_or_a_departure():
+    """Jobs there = jobs at the start + jobs sent - departures, and no event is lost when none can be idle."""
+    table = table_of({(9, 9): 400}, levels=32)
+    sent = run(2, 0.5, 900, table)
+    departures = 400 * 9 + sent.sum() - table.sum(axis=0) @ np.arange(32)
+    assert departures + sent.sum() == 900
+    assert_count(int(sent.sum()), 900, 1 / 3, 0.08)
+
+
+def test_a_departure_lowers_the_queue_and_not_the_observation():
+    table = table_of({(3, 3): 1000})
+    assert not run(1, DEPARTURES_ONLY, 500, table).any()
+    assert table.sum(axis=0) @ np.arange(16) == 2500
+    assert table[3].sum() == 1000
+
+
+def test_idle_servers_have_no_departures():
+    table = table_of({(0, 0): 3, (0, 5): 4})
+    before = table.copy()
+    run(2, DEPARTURES_ONLY, 500, table)
+    assert (table == before).all()
+
+
+def test_jobs_go_to_the_lowest_observation_only():
+    table = table_of({(3, 3): 50, (5, 5): 50})
+    sent = run(1, ARRIVALS_ONLY, 40, table)
+    assert sent[3, 3] == sent.sum() == 40
+    assert table[4, 4] == 40
+
+
+def test_a_probed_server_is_remembered_as_it_is():
+    """All idle but remembered with 4 jobs: one arrival, one probe, and the probed server gets the job."""
+    table = table_of({(0, 4): 100})
+    sent = run(1, ARRIVALS_ONLY, 1, table)
+    assert table[4, 0] == 99
+    assert table[1, 1] == 1
+    assert sent[0, 0] == sent.sum() == 1
+
+
+def test_a_probe_stays_in_memory_for_later_arrivals():
+    """Two probed servers turn out idle: the second job's own probe finds a busy one, yet it goes to an idle one."""
+    table = table_of({(0, 0): 1, (2, 2): 10**6})
+    sent = run(1, ARRIVALS_ONLY, 2, table)
+    assert sent[0, 0] == 1
+    assert sent[1, 1] == 1, "the server just raised to 1 is still the lowest"
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_probes_are_with_replacement(d):
+    """Two stale servers: d probes miss one of them with probability 2^(1-d)."""
+    missed = 0
+    for seed in range(300):
+        table = table_of({(0, 4): 2}, levels=8)
+        run(d, ARRIVALS_ONLY, 1, table, seed)
+        assert table[1, 1] == 1
+        missed += int(table[4, 0])
+    assert_count(missed, 300, 2.0 ** (1 - d), 0.13)
+
+
+@pytest.mark.parametrize("N", [100_000, 10**10])
+def test_ties_are_broken_uniformly(N):
+    """Observed at 3, with 1 or 3 jobs: a probe of the first kind shows; else all are alike to the dispatcher."""
+    table = table_of({(1, 3): 3 * N // 10, (3, 3): 7 * N // 10})
+    arrivals = 3000
+    sent = run(1, ARRIVALS_ONLY, arrivals, table)
+    assert_count(int(sent[1, 1]), arrivals, 0.3)
+    assert sent[1, 1] + sent[2, 2] + sent[3].sum() == arrivals
+    assert_count(int(sent[3, 1]), int(sent[3].sum()), 0.3, 0.06)
+
+
+@pytest.mark.parametrize("N", [10**6, 2**31 + 2**20, 10**10])
+def test_a_departure_comes_from_a_uniform_server(N):
+    """Counts beyond 32 bits; so many servers that events leave them all but unchanged."""
+    events = 5_000 if config.DISABLE_JIT else 200_000
+    held = {(0, 7): N // 2, (1, 1): 3 * N // 10, (2, 2): N // 5}
+    table = table_of(held)
+    run(1, DEPARTURES_ONLY, events, table)
+    per_server = events / N
+    once = -np.expm1(-per_server) / per_server  # at a million some are drawn again, and have left their class
+    assert_count(int(table[1, 0]), events, 0.3 * once, 0.03)
+    assert_count(int(table[2, :2].sum()), events, 0.2 * once, 0.03)
+    assert table.sum() == sum(held.values())
+
+
+def test_a_probe_finds_a_uniform_server():
+    N = 10**10
+    events = 3_000 if config.DISABLE_JIT else 100_000
+    table = table_of({(0, 9): N // 2, (4, 9): N // 4, (8, 9): N // 8, (9, 9): N // 8})
+    sent = run(2, ARRIVALS_ONLY, events, table)
+    # A probe of the idle is followed by a job; those with 4 or 8 jobs stay as the probe left them.
+    assert sent[:4].sum() == events
+    assert_count(int(table[4, 4]), 2 * events, 1 / 4, 0.03)
+    assert_count(int(table[8, 8]), 2 * events, 1 / 8, 0.03)
+
+
+def deepest_state():
+    """Beyond the 62 observations that are marked one by one, with gaps."""
+    return table_of({(70, 70): 3, (2, 75): 4, (80, 80): 5}, levels=96)
+
+
+def test_observations_beyond_the_marks_are_told_apart():
+    table = deepest_state()
+    sent = run(1, ARRIVALS_ONLY, 40, table)
+    for observation, row in enumerate(sent):
+        assert not row[observation + 1 :].any()
+    assert sent.sum() == 40
+    assert table.sum() == 12
+    # Of 12 servers 40 jobs: whoever was lowest was raised, so that all observations but those never lowest agree.
+    lowest = np.flatnonzero(table.any(axis=1))[0]
+    assert not sent[lowest + 1 :].any(), "a job was sent past the lowest observation"
+
+
+def test_jobs_fill_up_deep_observations_in_order():
+    """At d = 1 with exact memories every probe is idle talk: jobs go to the lowest, as many as it takes."""
+    table = table_of({(60, 60): 2, (64, 64): 2, (66, 66): 2}, levels=96)
+    sent = run(1, ARRIVALS_ONLY, 16, table)
+    expected = {60: 2, 61: 2, 62: 2, 63: 2, 64: 4, 65: 4}
+    assert {level: int(sent[level, level]) for level in np.flatnonzero(sent.any(axis=1))} == expected
+    assert table[66, 66] == 6
+
+
+def advance_and_grow(d, lam, events, table, seed):
+    """Run as `LumpedChain` does, with more levels whenever the kernel stops for them."""
+    sent = np.zeros(table.shape, np.int64)
+    rng = sfc64.initial_state(np.random.SeedSequence(seed))
+    stops = 0
+    while True:
+        flat = sent.reshape(-1)
+        events = memory.advance(d, lam, events, table, rng, flat)
+        if events == 0 and not table[-1].any():
+            return table, sent, stops
+        stops += 1
+        table, sent = np.pad(table, (0, memory.BLOCK)), np.pad(sent, (0, memory.BLOCK))
+
+
+@pytest.mark.parametrize(("N", "d", "lam"), [(20, 1, 0.97), (3, 2, 0.97), (1, 1, 0.97)])
+def test_a_run_that_is_cut_and_grown_ends_where_one_with_room_ends(N, d, lam):
+    events = 4_000 if config.DISABLE_JIT else 100_000
+    low, low_sent, stops = advance_and_grow(d, lam, events, table_of({(0, 0): N}, levels=8), seed=3)
+    high, high_sent, none = advance_and_grow(d, lam, events, table_of({(0, 0): N}, levels=512), seed=3)
+    assert none == 0
+    assert stops > 0 or config.DISABLE_JIT
+    levels = low.shape[0]
+    assert (high[:levels, :levels] == low).all()
+    assert (high_sent[:levels, :levels] == low_sent).all()
+    assert high_sent.sum() == low_sent.sum()
+    assert high.sum() == low.sum() == N
