@@ -84,6 +84,7 @@ VARIABLES: dict[str, Variable] = {
     "dispatch": Variable(("t", "j"), "1", "fraction of jobs sent to servers with observation j"),
     "mode": Variable(("t",), "jobs", "lowest observation with mass"),
     "truncated_mass": Variable((), "1", "probability that some server is at the buffer"),
+    "probes": Variable(("policy",), "probes per job", "the d of each policy; 0 for a policy without such a number"),
     "max_queue": Variable(("policy", "N", "d", "λ"), "jobs", "longest queue seen in the measured windows"),
     "warm_up": Variable(("policy", "N", "d", "λ"), "mean service times", "time discarded before measuring"),
     "horizon": Variable(("policy", "N", "d", "λ"), "mean service times", "time measured after the warm-up"),
