@@ -107,6 +107,11 @@ def get(name: str) -> Policy:
     return _REGISTRY[validation.choice("policy", name, policies())]
 
 
+def label(name: str, d: int) -> str:
+    """Return how tables and figures call a policy with its d, 0 where it has none: sq(2), jsq."""
+    return f"{name}({d})" if d else name
+
+
 def register_policy(
     name: str,
     choose: Callable[..., int],
