@@ -36,6 +36,8 @@ WORTH_A_PANEL = 0.01
 DENSE = 240
 # Load at which policies are compared: high enough to tell them apart, and the highest at which most cells are exact.
 COMPARED_LOAD = 0.9
+# Loads that are named on an axis of 1 / (1 - λ).
+LOAD_TICKS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 # Probes per job at which the limits of cost and benefit are drawn.
 PROBES = (1, 2, 3, 4, 5, 6, 8, 10, 14, 20, 30, 50, 100)
 
@@ -415,7 +417,7 @@ def _response_panel(data: Datasets, d: int) -> Panel:
 
 def _response_axis(longest: float) -> dict[str, Any]:
     """Return the options of a logarithmic axis of response times from 1 on."""
-    ticks = (1, 1.5, 2, 3, 4, 6) if longest < 10 else (1, 2, 5, 10, 20, 50, 100)
+    ticks = (1, 1.5, 2, 3, 4, 6) if longest < 8 else (1, 2, 5, 10, 20, 50, 100)
     return {"logy": True, "ylim": (0.9, 1.3 * longest), "yticks": [(v, f"{v}") for v in ticks]}
 
 
@@ -464,16 +466,16 @@ def policies(data: Datasets) -> Figure:
     ]
     checks = data["policies"]["warm_up_ok"]
     facts = {"N": ds["N"].item(), "load": lam, "rows": _rows(ds.sel(λ=lam), labels)}
-    facts |= {"own": [labels[name] for name in own], "cells": checks.size, "flagged": int((checks == 0).sum())}
+    facts |= {"cells": checks.size, "flagged": int((checks == 0).sum())}
     alt = "Mean response time, its tail and the share of jobs to idle servers for several policies, and their messages."
     return Figure("fig-policies", alt, ("policies",), panels, key, facts=facts)
 
 
 def _looks(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Colour and dash of each policy, in the order of `LOOKS`; those that it does not know come first."""
+    """Colour and dash of each policy, in the order of `LOOKS`; those that it does not know come last, on top."""
     others = [name for name in names if name not in LOOKS]
-    looks = {name: (OTHER_COLORS[k % len(OTHER_COLORS)], "solid") for k, name in enumerate(others)}
-    return looks | {name: look for name, look in LOOKS.items() if name in names}
+    known = {name: look for name, look in LOOKS.items() if name in names}
+    return known | {name: (OTHER_COLORS[k % len(OTHER_COLORS)], "solid") for k, name in enumerate(others)}
 
 
 def _rows(ds: xr.Dataset, labels: Mapping[str, str]) -> dict[str, dict[str, Any]]:
@@ -482,30 +484,40 @@ def _rows(ds: xr.Dataset, labels: Mapping[str, str]) -> dict[str, dict[str, Any]
     rows = {}
     for name in sorted(labels, key=lambda name: -float(ds["mean_response_time"].sel(policy=name))):
         known = name in registry.policies()
-        rows[name] = {variable: ds[variable].sel(policy=name).item() for variable in values}
+        rows[name] = {variable: _whole(ds[variable].sel(policy=name).item()) for variable in values}
         rows[name] |= {"label": labels[name], "description": registry.get(name).description if known else None}
     return rows
+
+
+def _whole(value: float) -> float | int:
+    """Return a whole number as an integer, which is shown with all of its digits."""
+    return int(value) if value.is_integer() else value
 
 
 def _compared_panel(
     ds: xr.Dataset, variable: str, looks: Mapping[str, tuple[str, str]], labels: Mapping[str, str]
 ) -> Panel:
-    """Lines through the estimates of every policy over λ, with their intervals."""
+    """Lines through the estimates of every policy over λ, with their intervals; response times in heavy traffic."""
     response = variable == "mean_response_time"
-    dims = (el.LOAD, hv.Dimension("value", label="mean response time" if response else "share of jobs to idle servers"))
+    lam = ds["λ"].values
+    across = hv.Dimension("slack", label="load λ, on the scale of 1 / (1 − λ)") if response else el.LOAD
+    dims = (across, hv.Dimension("value", label="mean response time" if response else "share of jobs to idle servers"))
+    x = 1 / (1 - lam) if response else lam
     parts: list[Any] = []
     for name, (color, dash) in looks.items():
         value, half = (ds[v].sel(policy=name).values for v in (variable, f"{variable}_ci95"))
         tips = [
-            (f"{labels[name]}, load λ", "@lam{0.000}"), ("value", "@value{0.0000}"),
+            (f"{labels[name]}, load λ", "@load{0.000}"), ("value", "@value{0.0000}"),
             ("95 % half-width", "@half_width{0.0e+0}"),
         ]  # fmt: skip
-        parts.append(el.line(ds["λ"], value, dims, color, dash, 2))
-        parts.append(el.intervals(ds["λ"], value, half, dims, color))
-        parts.append(el.points(ds["λ"], value, dims, color, size=4, tooltips=tips, columns={"half_width": half}))
+        parts += [el.line(x, value, dims, color, dash, 2), el.intervals(x, value, half, dims, color)]
+        columns = {"load": lam, "half_width": half}
+        parts.append(el.points(x, value, dims, color, size=4, tooltips=tips, columns=columns))
     if not response:
-        return Panel(hv.Overlay(parts), "jobs that find an idle server", {"xlim": (0, 1), "ylim": (0, 1.05)})
-    options = _response_axis(float(ds[variable].max())) | {"xlim": (0, 1)}
+        room = {"xlim": (lam.min() - 0.05, 1), "ylim": (0, 1.05)}
+        return Panel(hv.Overlay(parts), "jobs that find an idle server", room)
+    options = _response_axis(float(ds[variable].max())) | {"logx": True, "xlim": (x.min() / 1.1, x.max() * 1.1)}
+    options["xticks"] = [(1 / (1 - v), f"{v:g}") for v in LOAD_TICKS if x.min() / 1.1 <= 1 / (1 - v) <= x.max() * 1.1]
     return Panel(hv.Overlay(parts), "mean response time", options)
 
 
@@ -517,9 +529,12 @@ def _cost_panel(ds: xr.Dataset, looks: Mapping[str, tuple[str, str]], labels: Ma
         MEMORYLESS: [_memoryless_response(lam, d) for d in PROBES],
         MEMORY: [closed_forms.fixed_point(lam, d)["mean_response_time"].item() for d in PROBES],
     }
-    parts: list[Any] = [
-        el.line(2 * np.array(PROBES), limit, dims, LOOKS[name][0], width=1, alpha=0.7) for name, limit in limits.items()
-    ]
+    parts: list[Any] = []
+    for name, limit in limits.items():
+        tips = [(f"{name} in the limit, d", "@d"), ("mean response time", "@value{0.000}")]
+        at, color = 2 * np.array(PROBES), LOOKS[name][0]
+        parts.append(el.line(at, limit, dims, color, width=0.8, alpha=0.6))
+        parts.append(el.points(at, limit, dims, color, size=3, tooltips=tips, columns={"d": PROBES}))
     messages = ds["messages_per_job"]
     room = (0.5, 3 * max(float(messages.max()), 2.0 * PROBES[-1]))
     for name, (color, _) in looks.items():
