@@ -151,8 +151,9 @@ class Writer:
             shown, interval = _response(row)
             does = words(row["description"] or "registered in the notebook")
             messages = numbers.plain(row["messages_per_job"])
-            rows.append([row["label"], does, messages, f"[{shown}]{{.value}} [{words(interval)}]{{.interval}}"])
-        return verdicts.pipe_table(["Policy", "What it does", "Messages", "Mean response time"], rows, (13, 50, 12, 25))
+            rows.append([row["label"], messages, f"[{shown}]{{.value}} [{words(interval)}]{{.interval}}", does])
+        head = ["Policy", "Messages per job", "Mean response time, 95\u00a0% interval", "What it does"]
+        return verdicts.pipe_table(head, rows, (18, 14, 29, 39))
 
     # ------------------------------------------------------------------------------------------------------- claims
 
