@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _EXPORTS = {
+    "compare": "comparison",
     "distance_to_switch": "theory.closed_forms",
     "exact_stationary": "theory.exact_chain",
     "fixed_point": "theory.closed_forms",

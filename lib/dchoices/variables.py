@@ -94,6 +94,7 @@ VARIABLES: dict[str, Variable] = {
         ("replicate", "policy", "N", "d", "λ", "t"), "jobs",
         "longest queue seen: since the start on a time grid, else in the measured windows",
     ),
+    "probes": Variable(("policy",), "probes per job", "the d of each policy; 0 for a policy without such a number"),
     "warm_up": Variable(("policy", "N", "d", "λ"), "mean service times", "time discarded before measuring"),
     "horizon": Variable(("policy", "N", "d", "λ"), "mean service times", "time measured after the warm-up"),
     "warm_up_z": Variable(

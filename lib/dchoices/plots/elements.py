@@ -18,6 +18,7 @@ from matplotlib.colors import to_hex
 
 BLACK, GREY = "#1a1a1a", "#8a8a8a"
 BLUE, VERMILLION, SKY = "#0072B2", "#D55E00", "#56B4E9"
+GREEN, ORANGE, PURPLE = "#009E73", "#E69F00", "#CC79A7"
 
 #: Line styles, with bokeh's and matplotlib's and SVG's word for each.
 DASHES: Mapping[str, tuple[str, str, str]] = {

@@ -131,6 +131,7 @@ def _tidy(figure: MplFigure) -> None:
     for axes in figure.axes:
         axes.set_aspect("auto")
         axes.set_box_aspect(None)
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_axisbelow(True)
         axes.grid(True, color=_GRID, linewidth=0.7)

@@ -15,9 +15,9 @@ from typing import Any
 import xarray as xr
 import yaml
 
-from dchoices import datasets
+from dchoices import datasets, registry
 
-STUDIES = ("trajectories", "starts", "fluid", "fixed_points", "stationary")
+STUDIES = ("trajectories", "starts", "fluid", "fixed_points", "stationary", "policies")
 HASH_DIGITS = 12
 
 
@@ -57,6 +57,8 @@ class Study:
         taken: dict[str, list[Any]] = {}
         for job in self._jobs(study):
             for name, value in job.items():
+                if isinstance(value, dict):  # policies, each with its d
+                    value = [registry.label(policy, d) for policy, d in value.items()]
                 values = value if isinstance(value, list) else [value]
                 taken.setdefault(name, []).extend(v for v in values if v not in taken.get(name, []))
         taken.pop("output", None)

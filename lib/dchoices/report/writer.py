@@ -59,8 +59,10 @@ class Writer:
             "ref": self.reference,
             "facts": {name: figure.facts for name, figure in self.figures.items()},
             "num": numbers.plain,
+            "estimate": lambda row: _response(row)[0],
             "listed": listed,
             "words": words,
+            "policies_table": self.policies_table,
             "dataset_table": self.dataset_table,
             "times_table": self.times_table,
             "times": study.times,
@@ -142,6 +144,17 @@ class Writer:
         found = self.study.parameters(study)
         return "; ".join(f"{names.get(k, k)} {listed(v, k)}" for k, v in found.items()) or "parameters not recorded"
 
+    def policies_table(self) -> str:
+        """Return a table of the policies side by side: what each does, what it costs, what it brings."""
+        rows = []
+        for row in self.figures["fig-policies"].facts["rows"].values():
+            shown, interval = _response(row)
+            does = words(row["description"] or "registered in the notebook")
+            messages = numbers.plain(row["messages_per_job"])
+            rows.append([row["label"], messages, f"[{shown}]{{.value}} [{words(interval)}]{{.interval}}", does])
+        head = ["Policy", "Messages per job", "Mean response time, 95\u00a0% interval", "What it does"]
+        return verdicts.pipe_table(head, rows, (18, 14, 29, 39))
+
     # ------------------------------------------------------------------------------------------------------- claims
 
     def claim_sections(self) -> str:
@@ -206,6 +219,12 @@ class Writer:
         for name in TOOLS:
             recorded.setdefault(name, set()).add(metadata.version(name))
         return ", ".join(f"{words(name)} {' and '.join(sorted(found))}" for name, found in sorted(recorded.items()))
+
+
+def _response(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the mean response time of a policy and its interval."""
+    value, half = row["mean_response_time"], row["mean_response_time_ci95"]
+    return numbers.estimate(value, (value - half, value + half))
 
 
 def listed(values: Sequence[Any], name: str = "") -> str:
