@@ -25,6 +25,7 @@ _EXPORTS = {
     "policies": "registry",
     "queue_bound": "theory.closed_forms",
     "register_policy": "registry",
+    "service_law": "service",
     "simulate": "simulation",
     "stale": "starts",
     "stationary": "simulation",

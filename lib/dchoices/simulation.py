@@ -15,9 +15,11 @@ import numpy as np
 import xarray as xr
 from tqdm import tqdm
 
-from dchoices import registry, starts, statistics, validation
+from dchoices import per_server, registry, starts, statistics, validation
 from dchoices.lumped import LumpedChain
+from dchoices.per_server import PerServerSystem
 from dchoices.registry import Policy
+from dchoices.service import ServiceLaw, as_law
 from dchoices.theory.closed_forms import queue_bound
 from dchoices.variables import describe
 
@@ -26,10 +28,15 @@ FEWEST_JOBS = 100  # expected in a measured window; with fewer, shares of jobs m
 RESPONSE_TIMES = np.arange(0.0, 20.5, 0.5)  # default grid of the response-time tail, in mean service times
 
 
-def stream(seed: int, policy: str, N: int, d: int, lam: float, start: Any, replicate: int) -> np.random.SeedSequence:
-    """Return the seed of one replicate, keyed by all that identifies it."""
-    key = f"{seed}|{policy}|{N}|{d}|{lam.hex()}|{starts.label(start)}|{replicate}"
+def stream(
+    seed: int, policy: str, N: int, d: int, lam: float, start: Any, replicate: int, *labels: str
+) -> np.random.SeedSequence:
+    """Return the seed of one replicate, keyed by all that identifies it (`labels`: service and speeds, per server)."""
+    key = "|".join([f"{seed}|{policy}|{N}|{d}|{lam.hex()}|{starts.label(start)}|{replicate}", *labels])
     return np.random.SeedSequence(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
+
+
+Engine = LumpedChain | PerServerSystem
 
 
 def _progress(expected: float, label: str) -> tqdm:
@@ -155,7 +162,7 @@ def simulate(
     )
 
 
-def _measure(chain: LumpedChain, samples: int, bound: int, response_time: np.ndarray, progress: tqdm) -> dict[str, Any]:
+def _measure(chain: Engine, samples: int, bound: int, response_time: np.ndarray, progress: tqdm) -> dict[str, Any]:
     """Run one replicate over its measured window and return its time and job averages."""
     chain.reset_counters()
     highest = int(np.flatnonzero(chain.by_queue).max())
@@ -225,12 +232,17 @@ def stationary(
     replicates: int = 12,
     seed: int = 0,
     response_time: Sequence[float] | np.ndarray = RESPONSE_TIMES,
+    service: str | ServiceLaw = "exponential",
+    speeds: Any = None,
 ) -> xr.Dataset:
     """Estimate stationary quantities of the N-server system.
 
     Every replicate starts at the fluid fixed point of its policy, runs `warm_up` unrecorded, then is sampled every
     `SAMPLE_STEP` over `horizon`. Intervals are Student's over replicates. The warm-up is checked by comparing the
     mean queue length in the two halves of the window.
+
+    Exponential service at one speed runs in the lumped chain, whose cost does not grow with N; all else server by
+    server, from the same start, with fresh service times for the jobs that are there.
 
     Parameters
     ----------
@@ -246,6 +258,12 @@ def stationary(
         Seed >= 0.
     response_time : float64[X]
         Grid of the response-time tail, in mean service times.
+    service : str or ServiceLaw
+        "exponential", "deterministic", or a law from `service_law`; all have mean 1.
+    speeds : None, float64[N] or mapping
+        Work that each server does per mean service time, > 0, not scaled; or fractions of servers by speed, as
+        {0.5: 0.2, 1.125: 0.8}. Which server has which speed plays no part. Given speeds, even if all are 1, run server
+        by server.
 
     Returns
     -------
@@ -253,15 +271,16 @@ def stationary(
         On (policy, N, d, λ): time-averaged ``occupancy`` and ``occupancy_tail`` (queue_length), the shares of jobs
         ``dispatch_by_queue`` and ``dispatch_by_observation`` (queue_length), ``dispatch_to_idle``,
         ``dispatch_to_observation_zero``, ``mean_queue_length``, ``mean_response_time``,
-        ``response_time_tail`` (response_time; a job that joins i others waits an Erlang(i+1) time),
-        ``mass_above_bound``, ``messages_per_job``, each with its ``…_ci95`` half-width, ``max_queue``, the measured
-        ``horizon`` and the checked warm-up (``warm_up``, ``warm_up_z``, ``warm_up_ok``).
+        ``response_time_tail`` (response_time; in the lumped chain a job that joins i others waits an Erlang(i+1) time,
+        per server it is measured), ``mass_above_bound``, ``messages_per_job``, each with its ``…_ci95`` half-width,
+        ``max_queue``, the measured ``horizon`` and the checked warm-up (``warm_up``, ``warm_up_z``, ``warm_up_ok``).
 
     Raises
     ------
     ValueError
         If an argument is out of range.
     """
+    law = as_law(service)
     names = validation.several("policy", policy, lambda value, name: registry.get(value).name)
     chosen = [registry.get(name) for name in names]
     sizes, ds, loads = _axes(chosen, N, d, lam)
@@ -271,24 +290,25 @@ def stationary(
     replicates = validation.integer("replicates", replicates, 2)
     seed = validation.integer("seed", seed, 0)
     grid = validation.time_grid(response_time, "response_time")
+    by_size = _speeds(chosen, sizes, ds, loads, law, speeds)
     for load, count in zip(loads, samples, strict=True):
         if (jobs := min(sizes) * load * count * SAMPLE_STEP) < FEWEST_JOBS:
             raise ValueError(
                 f"horizon = {count * SAMPLE_STEP:g}: about {jobs:.0f} jobs arrive at N = {min(sizes)}, λ = {load:g}, "
                 f"must be at least {FEWEST_JOBS}"
             )
-    time = sum((1 + x) * (w + n * SAMPLE_STEP) for x, w, n in zip(loads, warm_ups, samples, strict=True))
+    # Events per server and time: uniformised in the lumped chain, arrivals alone per server.
+    rates = [x if by_size else 1 + x for x in loads]
+    time = sum(rate * (w + n * SAMPLE_STEP) for rate, w, n in zip(rates, warm_ups, samples, strict=True))
     expected = time * replicates * len(names) * len(ds) * sum(sizes)
     validation.events("warm_up and horizon", f"{max(warm_ups):g} and {max(samples) * SAMPLE_STEP:g}", expected)
     cells = []
     with _progress(expected, "stationary") as progress:
         for one, servers, probes, (c, load) in itertools.product(chosen, sizes, ds, enumerate(loads)):
-            start = starts.fractions("fixed-point", one, load, one.probes(servers, probes))
             bound = queue_bound(load, probes) if probes else 1
             runs = []
             for replicate in range(replicates):
-                key = stream(seed, one.name, servers, probes, load, "fixed-point", replicate)
-                chain = LumpedChain(one, servers, probes, load, start, key)
+                chain = _engine(one, servers, probes, load, seed, replicate, law, by_size.get(servers), grid)
                 progress.update(chain.advance(warm_ups[c]))
                 runs.append(_measure(chain, samples[c], bound, grid, progress))
                 runs[-1]["messages_per_job"] = one.messages_per_job(
@@ -299,7 +319,59 @@ def stationary(
     stacked = {variable: _stack([cell[variable] for cell in cells]) for variable in cells[0]}
     arrays = {variable: array.reshape(*shape, *array.shape[1:]) for variable, array in stacked.items()}
     arrays["horizon"] = np.broadcast_to(np.array(samples) * SAMPLE_STEP, shape)
-    return _stationary_dataset(arrays, names, sizes, ds, loads, grid).assign_attrs(seed=seed, replicates=replicates)
+    return _stationary_dataset(arrays, names, sizes, ds, loads, grid).assign_attrs(
+        seed=seed,
+        replicates=replicates,
+        service=law.label,
+        speeds="; ".join(per_server.speeds_label(array) for array in by_size.values()) if by_size else "all at 1.0",
+    )
+
+
+def _speeds(
+    policies: Sequence[Policy], sizes: list[int], ds: list[int], loads: list[float], law: ServiceLaw, speeds: Any
+) -> dict[int, np.ndarray]:
+    """Return the checked speeds of the servers by N; none if the lumped chain does: exponential service at one speed.
+
+    Raises
+    ------
+    ValueError
+        If they are no speeds, N is too large to run server by server, or a policy cannot keep up with a load.
+    """
+    if law.name == "exponential" and speeds is None:
+        return {}
+    if max(sizes) > per_server.MAX_SERVERS:
+        raise ValueError(
+            f"N = {max(sizes)}: must be at most {per_server.MAX_SERVERS} where the service is not exponential "
+            "or speeds are given, which is run server by server"
+        )
+    by_size = {N: per_server.server_speeds(speeds, N) for N in sizes}
+    for policy, N, d in itertools.product(policies, sizes, ds):
+        if max(loads) >= (highest := per_server.highest_load(policy, N, d, by_size[N])):
+            raise ValueError(
+                f"lam = {max(loads)!r}: must be less than {highest:.6g}, what servers of these speeds can do "
+                f"under policy {policy.name!r} at N = {N}, d = {d}"
+            )
+    return by_size
+
+
+def _engine(
+    policy: Policy,
+    N: int,
+    d: int,
+    lam: float,
+    seed: int,
+    replicate: int,
+    law: ServiceLaw,
+    speeds: np.ndarray | None,
+    response_time: np.ndarray,
+) -> Engine:
+    """Return the system of one replicate at its fluid fixed point: lumped without speeds, else server by server."""
+    start = starts.fractions("fixed-point", policy, lam, policy.probes(N, d))
+    identity = (seed, policy.name, N, d, lam, "fixed-point", replicate)
+    if speeds is None:
+        return LumpedChain(policy, N, d, lam, start, stream(*identity))
+    key = stream(*identity, law.label, per_server.speeds_label(speeds))
+    return PerServerSystem(policy, N, d, lam, start, key, law, speeds, response_time)
 
 
 def _per_load(name: str, value: Any, loads: list[float], zero: bool = False) -> list[float]:

@@ -1,0 +1,157 @@
+"""Service laws: what a unit of work is, in time. Each has mean 1, so that time stays in mean service times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dchoices import validation
+from dchoices.kernels import codes
+
+MOST_STAGES = 1000  # each costs a logarithm per job; such a law is deterministic to three per cent
+
+
+@dataclass(frozen=True)
+class ServiceLaw:
+    """A distribution of service times with mean 1, as `service_law` makes it.
+
+    Attributes
+    ----------
+    name : str
+        Its name in arguments and datasets.
+    parameters : tuple of (str, float)
+        Its parameters by name.
+    code : int
+        How the kernel knows it.
+    constants : (float, float, float)
+        What the kernel computes with, worked out from the parameters.
+    scv : float
+        Squared coefficient of variation, the variance; may be infinite.
+    """
+
+    name: str
+    parameters: tuple[tuple[str, float], ...]
+    code: int
+    constants: tuple[float, float, float]
+    scv: float
+
+    @property
+    def mean(self) -> float:
+        """The mean service time, 1."""
+        return 1.0
+
+    @property
+    def label(self) -> str:
+        """Name and exact parameters; it keys the random stream."""
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters)
+        return f"{self.name}({inside})" if inside else self.name
+
+
+def _stages(name: str, value: Any) -> int:
+    return validation.integer(name, value, 1, MOST_STAGES)
+
+
+def _within(above: float, most: float, reason: str) -> Callable[[str, Any], float]:
+    """Return a check for a number in (above, most]."""
+
+    def check(name: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not above < value <= most:
+            raise ValueError(
+                f"{name} = {value!r}: must be a number greater than {above:g} and at most {most:g} ({reason})"
+            )
+        return float(value)
+
+    return check
+
+
+# What a law is made of: its code, the constants of the kernel, and the squared coefficient of variation.
+Made = tuple[int, tuple[float, float, float], float]
+
+
+def _exponential() -> Made:
+    return codes.EXPONENTIAL, (0.0, 0.0, 0.0), 1.0
+
+
+def _deterministic() -> Made:
+    return codes.DETERMINISTIC, (0.0, 0.0, 0.0), 0.0
+
+
+def _erlang(stages: int) -> Made:
+    return codes.ERLANG, (float(stages), 1 / stages, 0.0), 1 / stages
+
+
+def _hyperexponential(scv: float) -> Made:
+    # Balanced means: either phase does half of the work, p m_1 = (1-p) m_2 = 1/2.
+    p = (1 + math.sqrt((scv - 1) / (scv + 1))) / 2
+    return codes.HYPEREXPONENTIAL, (p, 1 / (2 * p), 1 / (2 * (1 - p))), scv
+
+
+def _weibull(shape: float) -> Made:
+    scale = 1 / math.gamma(1 + 1 / shape)
+    return codes.WEIBULL, (scale, 1 / shape, 0.0), math.gamma(1 + 2 / shape) * scale**2 - 1
+
+
+def _pareto(shape: float) -> Made:
+    scv = 1 / (shape * (shape - 2)) if shape > 2 else math.inf
+    return codes.PARETO, (1 - 1 / shape, -1 / shape, 0.0), scv
+
+
+# The checks of the parameters, and what they make.
+_LAWS: dict[str, tuple[dict[str, Callable[[str, Any], float]], Callable[..., Made]]] = {
+    "exponential": ({}, _exponential),
+    "deterministic": ({}, _deterministic),
+    "erlang": ({"stages": _stages}, _erlang),
+    "hyperexponential": ({"scv": _within(1.0, 1e6, "two phases vary more than one")}, _hyperexponential),
+    "weibull": ({"shape": _within(0.05, 100.0, "beyond, floating point is at its end")}, _weibull),
+    "pareto": ({"shape": _within(1.0, 1000.0, "the mean is infinite up to 1")}, _pareto),
+}
+
+
+def service_law(name: str, **parameters: Any) -> ServiceLaw:
+    """Return a law of service times with mean 1.
+
+    Parameters
+    ----------
+    name : str
+        With its parameters in brackets: "exponential"; "deterministic"; "erlang" (stages, an integer in [1, 1000]);
+        "hyperexponential" (scv > 1: two exponential phases with balanced means, either doing half of the work);
+        "weibull" (shape > 0.05: P(S > x) = exp(-(x/s)^shape)); "pareto" (shape > 1: P(S > x) = (x_m/x)^shape from
+        x_m = 1 - 1/shape on, Pareto's first kind; the variance is infinite up to shape 2).
+    **parameters
+        The parameters of that law.
+
+    Returns
+    -------
+    ServiceLaw
+        With ``name``, ``parameters``, ``scv`` (squared coefficient of variation) and ``label``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such law, or a parameter is missing, unknown or out of range (an infinite mean included).
+    """
+    checks, make = _LAWS[validation.choice("service", name, _LAWS)]
+    if set(parameters) != set(checks):
+        call = ", ".join([repr(name), *(f"{field}=…" for field in checks)])
+        raise ValueError(f"service = {name!r} with parameters {sorted(parameters)}: must be service_law({call})")
+    checked = {field: check(field, parameters[field]) for field, check in checks.items()}
+    return ServiceLaw(name, tuple(checked.items()), *make(**checked))
+
+
+def as_law(service: Any) -> ServiceLaw:
+    """Return a law given as such or by the name of one without parameters.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    if isinstance(service, ServiceLaw):
+        return service
+    if not isinstance(service, str):
+        raise ValueError(f"service = {service!r}: must be the name of a law or what service_law returns")
+    return service_law(service)
