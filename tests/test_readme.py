@@ -3,7 +3,9 @@
 import re
 from pathlib import Path
 
+import dchoices as dc
 import pytest
+from dchoices import registry
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -23,6 +25,34 @@ def test_python_examples_run():
             assert result == int(shown)
         if "queue_length_pmf" in statement:
             assert result.values == pytest.approx([float(x) for x in shown.split(",")], abs=5e-6)
+
+
+@pytest.fixture
+def own_registry(monkeypatch):
+    """A registry that a test may add to."""
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+
+
+@pytest.mark.usefixtures("own_registry")
+def test_the_example_of_a_policy_runs():
+    (example,) = [block for block in BLOCKS if "register_policy" in block]
+    *definition, last = example.strip().splitlines()
+    names = {"dc": dc}
+    exec("\n".join(definition), names)
+    ds = eval(last, names)
+    assert ds.messages_per_job.sel(policy="threshold").values.ravel().tolist() == [2, 2]
+    response = ds.mean_response_time.sel(N=1000, λ=0.5)
+    assert response.sel(policy="sq") < response.sel(policy="threshold") < response.sel(policy="random")
+
+
+def test_every_policy_is_listed_with_its_messages():
+    table = README[README.index("| policy |") : README.index("A query, its reply")]
+    rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()[2:]]
+    listed = {name: cost for names, _, cost in rows for name in re.findall(r"`([a-z-]+)`", names)}
+    assert sorted(listed) == dc.policies()
+    counts = {"0": 0, "2d": 2 * 7, "2N": 2 * 1000, "1 if it is idle, else 0": 0.25}
+    for name, cost in listed.items():
+        assert registry.get(name).messages_per_job(1000, 7, 0.25) == counts[cost], name
 
 
 def test_links_lead_to_files():

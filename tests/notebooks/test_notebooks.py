@@ -1,10 +1,14 @@
-"""Notebooks as committed: short, stripped, with a parameters cell of literals."""
+"""Notebooks as committed: short, stripped, with a parameters cell of literals; and what they write."""
 
 import ast
 from pathlib import Path
 
+import dchoices as dc
+import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pytest
+from dchoices import datasets, registry
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
@@ -31,6 +35,64 @@ class TestNotebook:
             ast.literal_eval(statement.value)
 
     def test_defines_no_functions(self, path):
+        """But policies that it registers: they are what such a notebook is about."""
         notebook = nbformat.read(path, as_version=4)
         tree = ast.parse("\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code"))
-        assert not [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        registered = {call.args[1].id for call in calls if ast.unparse(call.func) == "dc.register_policy"}
+        assert defined == registered
+
+    def test_runs_as_committed(self, path, tmp_path, monkeypatch):
+        monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+        written = run(path, tmp_path / "result.nc")
+        assert written.attrs["notebook"] == f"notebooks/{path.stem}.ipynb"
+        assert written.data_vars
+
+
+def run(path, output):
+    """Run the cells of a notebook with the parameters they hold, and return the dataset that it writes."""
+    plt.switch_backend("agg")
+    names = {}
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            exec(compile(cell.source, path.name, "exec"), names)
+        if "parameters" in cell.metadata.get("tags", []):
+            names["output"] = str(output)
+    plt.close("all")
+    return datasets.read(output)
+
+
+@pytest.fixture(scope="module")
+def side_by_side(tmp_path_factory):
+    """The dataset of the notebook of policies, whose own policy stays registered during these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+        yield run(NOTEBOOKS[0].with_name("policies.ipynb"), tmp_path_factory.mktemp("policies") / "policies.nc")
+
+
+def test_policies_side_by_side(side_by_side):
+    ds = side_by_side
+    assert dict(zip(ds.policy.values, ds.probes.values, strict=True)) == {
+        "random": 0, "sq-half": 2, "sq": 2, "sq-memory": 2, "sq-log": 0, "jiq": 0, "jsq": 0
+    }  # fmt: skip
+    for name in ("mean_response_time", "response_time_tail", "occupancy_tail", "messages_per_job", "dispatch_to_idle"):
+        assert ds[name].dims[:3] == ds[f"{name}_ci95"].dims[:3] == ("policy", "N", "λ")
+    for name in ("max_queue", "warm_up", "warm_up_z", "warm_up_ok"):
+        assert ds[name].dims == ("policy", "N", "λ")
+    messages = ds.messages_per_job.sel(N=1000, λ=0.9)
+    assert messages.sel(policy=["random", "sq-half", "sq", "sq-memory", "jsq"]).values.tolist() == [0, 2, 4, 4, 2000]
+    # Each policy above the next one, at every load where they differ.
+    order = ["random", "sq-half", "sq", "sq-memory"]
+    assert (ds.mean_response_time.sel(N=1000, policy=order).diff("policy") < 0).all()
+
+
+@pytest.mark.usefixtures("side_by_side")
+def test_the_policy_of_the_notebook_meets_its_limit():
+    """In the limit the share s_i of servers with i jobs or more satisfies s_(i+1) = λ (s_i² + s_i) / 2."""
+    ds = dc.compare({"sq-half": 2}, 20_000, 0.7, warm_up=40.0, horizon=40.0, replicates=4, seed=3).squeeze()
+    limit = [1.0]
+    while len(limit) < 6:
+        limit.append(0.7 * (limit[-1] ** 2 + limit[-1]) / 2)
+    np.testing.assert_allclose(ds.occupancy_tail[:6], limit, atol=3e-3)
+    assert float(ds.messages_per_job) == 2

@@ -10,6 +10,7 @@ from dchoices.theory import closed_forms
 
 LEVELS = 8
 POLICIES = ("sq-memory", "sq")
+SIDE_BY_SIDE = ("random", "my-policy", "sq", "sq-memory", "sq-log", "sq-sqrt", "jiq", "jsq")
 
 
 def padded(pmf, levels=LEVELS):
@@ -164,6 +165,30 @@ def stationary(rng, policies, sizes, d, loads, replicates, levels=60):
     return xr.Dataset(variables, coords, attrs("stationary", horizon=100, replicates=replicates))
 
 
+def compared(rng, policies, sizes, loads, replicates):
+    """Policies side by side: those that are not known here, the user's own, lie between random and sq."""
+    ds = stationary(rng, ["sq"] * len(policies), sizes, [2], loads, replicates).squeeze("d", drop=True)
+    pull = {"random": 0.0, "sq": 0.6, "sq-memory": 0.8, "sq-log": 0.9, "sq-sqrt": 1.0, "jsq": 1.0, "jiq": 1.0}
+    lam = np.array(loads)
+    t = np.arange(0, 20.5, 0.5)
+    share = np.array([pull.get(name, 0.3) for name in policies])[:, None, None]
+    mean = np.broadcast_to(1 + (1 - share) * lam / (1 - lam), (len(policies), len(sizes), len(loads)))
+    tail = np.exp(-t / mean[..., None])
+    costs = {"random": 0, "jiq": 0.97, "jsq": 2e4, "sq-log": 20, "sq-sqrt": 200}
+    messages = np.array([costs.get(name, 4.0) for name in policies])[:, None, None]
+    dims = ("policy", "N", "λ")
+    ds = ds.drop_vars([name for name in ds.data_vars if "response_time" in ds[name].dims] + ["response_time"])
+    ds = ds.assign(
+        mean_response_time=(dims, mean),
+        messages_per_job=(dims, np.broadcast_to(messages, mean.shape)),
+        response_time_tail=((*dims, "response_time"), tail),
+        response_time_tail_ci95=((*dims, "response_time"), tail / 50),
+        probes=("policy", [0 if name in ("random", "jsq", "jiq", "sq-log", "sq-sqrt") else 2 for name in policies]),
+    )
+    ds = ds.assign_coords(policy=list(policies), response_time=t)
+    return ds.assign_attrs(attrs("policies", policies=dict(zip(policies, ds["probes"].values.tolist(), strict=True))))
+
+
 STATEMENTS = {
     "P1": "Fluid limit: the distance between X^N and the fluid path goes to 0 from every start",
     "P2": "If λ < 1 - 1/d every job finds an idle server as N grows, and the mean response time goes to 1",
@@ -228,8 +253,8 @@ def claims():
 
 
 def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0.95), policies=POLICIES,
-          replicates=4, n_loads=60, t_step=0.25):  # fmt: skip
-    """Return the five datasets of a made-up study."""
+          replicates=4, n_loads=60, t_step=0.25, side_by_side=SIDE_BY_SIDE):  # fmt: skip
+    """Return the six datasets of a made-up study."""
     rng = np.random.default_rng(7)
     path = fluid(d, loads, np.arange(0, 20 + t_step / 2, t_step))
     return {
@@ -238,6 +263,7 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
         "fluid": path,
         "fixed_points": fixed_points(d, n_loads),
         "stationary": stationary(rng, policies, sizes, d, loads, replicates),
+        "policies": compared(rng, side_by_side, sizes, loads, replicates),
     }
 
 

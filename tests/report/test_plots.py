@@ -6,7 +6,10 @@ import pytest
 from dchoices import plots
 from made_up_study import study
 
-ANCHORS = ["fig-trajectories", "fig-error", "fig-starts", "fig-idle", "fig-fixed-points", "fig-bound", "fig-memory"]
+ANCHORS = [
+    "fig-trajectories", "fig-error", "fig-starts", "fig-idle", "fig-fixed-points", "fig-bound", "fig-memory",
+    "fig-policies",
+]  # fmt: skip
 
 SHAPES = {
     "one probe": {"d": (1,)},
@@ -16,6 +19,8 @@ SHAPES = {
     "one size": {"sizes": (100,)},
     "one replicate": {"replicates": 1},
     "no d of 2": {"d": (3, 7)},
+    "one policy": {"side_by_side": ("jsq",)},
+    "a policy of one's own": {"side_by_side": ("my-policy",)},
 }
 
 
@@ -41,6 +46,22 @@ def test_a_level_that_is_not_the_bound_is_counted(datasets):
     wrong["level"][0, 0] += 1
     figures = plots.make_figures({**datasets, "fixed_points": wrong})
     assert {f.anchor: f.facts for f in figures}["fig-bound"]["differ"] == 1
+
+
+def test_the_policy_of_a_user_is_in_the_comparison(datasets):
+    figure = plots.make_figures(datasets)[-1]
+    keys = {key.label: key.color for key in figure.key}
+    assert len(keys) == len(set(keys.values())) == 8
+    own = "my-policy(2), registered in the notebook"
+    assert own in keys
+    for panel in figure.panels:
+        assert keys[own] in json.dumps(plots.bokeh_item(panel, "here"))
+        assert keys[own].lower() in plots.svg(panel).decode()
+    assert figure.facts["rows"]["my-policy"]["description"] is None
+    assert figure.facts["rows"]["sq"]["label"] == "sq(2)"
+    assert list(figure.facts["rows"])[:2] == ["random", "my-policy"]  # the slowest first
+    assert figure.facts["rows"]["jsq"]["messages_per_job"] == 20_000
+    assert (figure.facts["load"], figure.facts["flagged"], figure.facts["cells"]) == (0.9, 0, 8 * 3 * 5)
 
 
 def test_twins_show_the_same_panel(datasets):

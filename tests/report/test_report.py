@@ -80,6 +80,18 @@ def test_page_and_print_show_the_same_table(built):
     assert "[−0.5077, −0.4897]" in paper
 
 
+def test_the_policies_are_in_a_table(built):
+    page = (built / "report.html").read_text("utf-8")
+    section = page[page.index('id="policies"') : page.index('id="one-by-one"')]
+    paper = printed(built)
+    for name in ("random", "my-policy(2)", "sq(2)", "sq-memory(2)", "jiq", "jsq"):
+        assert f"<td>{name}</td>" in section
+        assert name in paper
+    assert "<td>20\u202f000</td>" in section
+    assert "registered in the notebook" in section
+    assert "policies random, my-policy(2), sq(2)," in section
+
+
 def test_the_colophon_shows_times_seeds_and_hashes(built):
     page = (built / "report.html").read_text("utf-8")
     colophon = page[page.index('id="colophon"') :]

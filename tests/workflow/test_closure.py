@@ -139,9 +139,10 @@ def test_the_real_package(monkeypatch):
     studies = {path.stem: {found.as_posix() for found in closure(path)} for path in Path("notebooks").glob("*.ipynb")}
     for files in studies.values():
         assert not any("/plots" in path or "/claims" in path or "/report" in path for path in files)
-    lumped = "lib/dchoices/kernels/lumped.py"
-    assert {study for study, files in studies.items() if lumped in files} == {
-        "trajectories",
-        "starts",
-        "stationary",
-    }
+    for kernel in ("memory", "memoryless"):
+        assert {study for study, files in studies.items() if f"lib/dchoices/kernels/{kernel}.py" in files} == {
+            "trajectories",
+            "starts",
+            "stationary",
+            "policies",
+        }

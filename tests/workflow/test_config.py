@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from dchoices import registry
 from dchoices.workflow import config
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +24,8 @@ studies:
   fixed_points: {d: [1, 2, 3], lam_points: 50}
   stationary: {policies: [sq-memory, sq], N: [100], d: *d, lam: [0.3, 0.9], warm_up: 2, horizon: 2, shortest: 20,
                replicates: 3, split: [d], events: 1.0e+7}
+  policies: {policies: {random: 0, sq-half: 2, sq-memory: 2}, N: [100], lam: [0.3, 0.9], warm_up: 2, horizon: 2,
+             shortest: 20, replicates: 3, events: 1.0e+6}
 """)
 
 
@@ -46,6 +49,7 @@ def error_of(content):
 
 T = ("studies", "trajectories")
 S = ("studies", "stationary")
+P = ("studies", "policies")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +86,18 @@ S = ("studies", "stationary")
         (("studies", "starts", "starts"), ["over"], "starts[0] = 'over': must be empty, fixed-point, "),
         ((*T, "lamda"), [0.5], "trajectories.lamda = [0.5]: unknown key, did you mean lam?; must be one of"),
         (("sed",), 1, "sed = 1: unknown key, did you mean seed?; must be one of profile, seed, studies"),
+        ((*P, "policies", "jsqq"), 0, "policies.jsqq = 0: unknown key, did you mean jsq?; must be one of jiq, jsq, "),
+        # a d for a policy without one, and none for a policy with one
+        ((*P, "policies", "jsq"), 2, "policies.policies.jsq = 2: must be 0, as this policy has no d"),
+        ((*P, "policies", "random"), False, "policies.policies.random = False: must be 0, as this policy has no d"),
+        ((*P, "policies", "sq"), 0, "policies.policies.sq = 0: must be an integer from 1 to 10000"),
+        ((*P, "policies", "sq"), [1, 2], "policies.policies.sq = [1, 2]: must be an integer from 1 to 10000"),
+        ((*P, "policies"), {}, "policies.policies = {}: must be a mapping of at least one policy to its number of"),
+        ((*P, "policies"), ["sq"], "policies.policies = ['sq']: must be a mapping of at least one policy"),
+        ((*P, "split"), ["d"], "policies.split[0] = 'd': must be one of lam, N"),
+        ((*P, "d"), [2], "policies.d = [2]: unknown key"),
         # what the schema cannot say
+        ((*P, "policies", "sq-distinct"), 200, "sq-distinct = 200: different servers are probed, must be at most"),
         ((*T, "t_step"), 0.3, "trajectories.t_step = 0.3: must divide t_end = 5 into a whole number"),
         ((*T, "t_step"), 50, "trajectories.t_step = 50: must divide t_end = 5"),
         (("studies", "fluid", "lam"), [0.5], "fluid.lam = [0.5]: must be that of studies.trajectories"),
@@ -148,7 +163,16 @@ def test_the_profiles_are_valid(profile):
     path = ROOT / "config" / f"{profile}.yaml"
     plan = config.make_plan(config.read(path), str(path))
     assert plan.profile == profile
-    assert plan.studies == ["trajectories", "starts", "fluid", "fixed_points", "stationary"]
+    assert plan.studies == ["trajectories", "starts", "fluid", "fixed_points", "stationary", "policies"]
+
+
+def test_the_schema_knows_the_policies():
+    """A policy of the registry that is missing here could not be asked for; sq-half is the notebook's own."""
+    defined = config._schema()["$defs"]["policies"]["properties"]["policies"]["properties"]
+    takes_d = {name: registry.get(name).takes_d for name in registry.policies()} | {"sq-half": True}
+    assert {name: kind["$ref"].endswith("one_d") for name, kind in defined.items()} == takes_d
+    distinct = {name for name in registry.policies() if registry.get(name).distinct}
+    assert distinct == set(config.DISTINCT)
 
 
 def test_split_makes_one_job_for_each_value():
@@ -175,6 +199,9 @@ def test_estimated_events():
     stationary = {"policies": ["sq"], "N": [10], "d": [2], "lam": [0.5, 0.9], "replicates": 2}
     stationary |= {"warm_up": 3, "horizon": 7, "shortest": 10}
     assert config.estimated_events(stationary) == pytest.approx(10 * 2 * (1.5 * (10 + 14) + 1.9 * (30 + 70)))
+    policies = {**stationary, "policies": {"random": 0, "sq": 2}}
+    del policies["d"]
+    assert config.estimated_events(policies) == pytest.approx(2 * config.estimated_events(stationary))
     assert config.estimated_events({"d": [1], "lam_points": 9}) == 0
 
 
@@ -182,7 +209,7 @@ def test_command_prints_the_plan(tmp_path, capsys):
     path = tmp_path / "good.yaml"
     path.write_text(yaml.safe_dump(GOOD))
     assert config.main([str(path)]) == 0
-    assert "profile small: 7 jobs" in capsys.readouterr().out
+    assert "profile small: 8 jobs" in capsys.readouterr().out
 
 
 def test_command_refuses_with_one_line_and_exit_code_2(tmp_path, capsys):

@@ -63,6 +63,18 @@ def test_fluid_is_on_the_grid_of_the_trajectories(study):
             assert ours.indexes[dim].equals(fluid.indexes[dim])
 
 
+def test_policies_stand_side_by_side(study):
+    with xr.open_dataset(study / "data/smoke/policies.nc") as ds:
+        ds.load()
+    assert dict(zip(ds.policy.values, ds.probes.values, strict=True)) == {
+        "jiq": 0, "jsq": 0, "random": 0, "sq": 2, "sq-half": 2, "sq-log": 0, "sq-memory": 2, "sq-sqrt": 0
+    }  # fmt: skip
+    assert ds.mean_response_time.dims == ("policy", "N", "λ")
+    for name in ds.variables:
+        assert not ds[name].isnull().any(), name
+        assert ds[name].attrs["units"], name
+
+
 def test_every_claim_is_recorded_and_every_control_is_refused(study):
     records = json.loads((study / "data/smoke/claims.json").read_text())
     keys = {

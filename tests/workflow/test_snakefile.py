@@ -35,7 +35,7 @@ if outputs:
     os._exit(0)
 """
 
-SIMULATIONS = {"trajectories", "starts", "stationary"}
+SIMULATIONS = {"trajectories", "starts", "stationary", "policies"}
 CLAIMS = {"Checking the claims"}
 REPORT = {"Writing the report", "The verdict"}
 MESSAGE = re.compile(
@@ -124,7 +124,9 @@ def test_touching_reruns_nothing(project):
 @pytest.mark.parametrize(
     ("edited", "expected"),
     [
-        ("lib/dchoices/kernels/lumped.py", after(*SIMULATIONS)),
+        ("lib/dchoices/kernels/memory.py", after(*SIMULATIONS)),
+        ("lib/dchoices/lumped.py", after(*SIMULATIONS)),
+        ("lib/dchoices/comparison.py", after("policies")),
         ("lib/dchoices/kernels/drift.py", after("fluid", "trajectories", "starts")),
         ("lib/dchoices/plots/__init__.py", REPORT),
         ("lib/dchoices/claims/__init__.py", CLAIMS | REPORT),
@@ -140,7 +142,7 @@ def test_edit_reruns_what_uses_the_file(project, edited, expected):
 
 
 def test_edit_that_carries_an_older_time_is_seen(project):
-    path = project / "lib/dchoices/kernels/lumped.py"
+    path = project / "lib/dchoices/kernels/memoryless.py"
     edit(path)
     os.utime(path, (1e9, 1e9))
     assert planned(project) == after(*SIMULATIONS)

@@ -24,6 +24,7 @@ from dchoices.workflow import without_uri_checks
 SCHEMA = Path(__file__).resolve().parents[3] / "config" / "schema.json"
 NOT_PARAMETERS = ("split", "events")  # keys of a study that its notebook does not get
 FLUID_GRID = ("d", "lam", "t_end", "t_step")  # what fluid.nc and trajectories.nc share
+DISTINCT = ("sq-distinct", "sq-memory-distinct")  # policies that probe d different servers
 STEP_TOLERANCE = 1e-9  # t_end / t_step may miss a whole number by rounding, not by more
 SHOWN = 60  # characters of a value that an error message shows
 
@@ -156,6 +157,7 @@ def _check(config: Any) -> dict[str, Any]:
     checked: dict[str, Any] = _whole_numbers(config, _schema())
     for name, study in checked["studies"].items():
         _check_time_grid(f"studies.{name}", study)
+    _check_distinct(checked["studies"]["policies"])
     trajectories, fluid = checked["studies"]["trajectories"], checked["studies"]["fluid"]
     for key in FLUID_GRID:
         if fluid[key] != trajectories[key]:
@@ -217,6 +219,15 @@ def _check_time_grid(field: str, study: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"{field}.t_step = {study['t_step']}: must divide t_end = {study['t_end']} into a whole number of steps"
         )
+
+
+def _check_distinct(study: Mapping[str, Any]) -> None:
+    for policy in DISTINCT:
+        d, servers = study["policies"].get(policy, 1), min(study["N"])
+        if d > servers:
+            raise ConfigError(
+                f"studies.policies.policies.{policy} = {d}: different servers are probed, must be at most N = {servers}"
+            )
 
 
 def _jobs(config: Mapping[str, Any]) -> Iterator[Job]:
