@@ -29,9 +29,7 @@ def hits(policy, N, d, lam, buffer):
         ours = dc.stationary(
             policy, N, d, lam, warm_up=WARM_UP, horizon=HORIZON, replicates=REPLICATES, seed=seed, response_time=[0.0]
         )
-        row = [
-            abs(ours[name].item() - solved[name].item()) <= ours[f"{name}_ci95"].item() for name in QUANTITIES
-        ]
+        row = [abs(ours[name].item() - solved[name].item()) <= ours[f"{name}_ci95"].item() for name in QUANTITIES]
         for level in (0, 1, 2):
             error = ours.occupancy.values[..., level] - float(solved.occupancy[level])
             row.append(abs(error.item()) <= ours.occupancy_ci95.values[..., level].item())

@@ -107,7 +107,11 @@ class LumpedChain:
 
     def _run(self, events: int) -> int:
         if self.policy.memory:
-            return int(memory.advance(self._d, self.lam, events, self._table, self._rng, self._sent.reshape(-1)))
+            return int(
+                memory.advance(
+                    self._d, self.policy.distinct, self.lam, events, self._table, self._rng, self._sent.reshape(-1)
+                )
+            )
         advance = memoryless.advance if self.policy.choose is None else memoryless.advance_user
         left, impossible = advance(
             self.policy.code, self.policy.choose, self._d, self.lam, events, self._at_least, self._rng, self._sent

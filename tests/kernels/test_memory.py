@@ -21,7 +21,7 @@ def run(d, lam, events, table, seed=0):
     """Run all events and return the jobs sent, by observation and queue; the table must have room."""
     sent = np.zeros(table.size, np.int64)
     rng = sfc64.initial_state(np.random.SeedSequence(seed))
-    assert memory.advance(d, lam, events, table, rng, sent) == 0
+    assert memory.advance(d, False, lam, events, table, rng, sent) == 0
     return sent.reshape(table.shape)
 
 
@@ -33,7 +33,7 @@ def test_books_are_kept(N, d):
     rng = sfc64.initial_state(np.random.SeedSequence(d))
     before = 0
     for _ in range(10):
-        assert memory.advance(d, 0.8, 200, table, rng, sent) == 0
+        assert memory.advance(d, False, 0.8, 200, table, rng, sent) == 0
         assert (table >= 0).all()
         assert table.sum() == N
         assert not np.triu(table, 1).any(), "an observation is below the queue"
@@ -171,7 +171,7 @@ def advance_and_grow(d, lam, events, table, seed):
     stops = 0
     while True:
         flat = sent.reshape(-1)
-        events = memory.advance(d, lam, events, table, rng, flat)
+        events = memory.advance(d, False, lam, events, table, rng, flat)
         if events == 0 and not table[-1].any():
             return table, sent, stops
         stops += 1
