@@ -98,7 +98,11 @@ def test_plain_simulation_counts_the_jobs_that_come():
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"policy": "best"}, "policy = 'best'"), ({"policy": "sq-distinct", "d": 6}, "d = 6"), ({"jobs": -1}, "jobs = -1")],
+    [
+        ({"policy": "best"}, "policy = 'best'"),
+        ({"policy": "sq-distinct", "d": 6}, "d = 6"),
+        ({"jobs": -1}, "jobs = -1"),
+    ],
 )
 def test_bad_arguments_are_named(change, message):
     with pytest.raises(ValueError, match=message):
