@@ -97,13 +97,14 @@ def _checked(start: Any) -> np.ndarray:
 
 
 def counts(fractions: np.ndarray, N: int) -> np.ndarray:
-    """Round fractions to int64 counts that sum to N, by largest remainders (ties to the lower state)."""
-    exact = fractions * N
-    rounded = np.floor(exact).astype(np.int64)
-    missing = N - int(rounded.sum())
-    order = np.argsort((rounded - exact).ravel(), kind="stable")
-    rounded.ravel()[order[:missing]] += 1
-    return rounded
+    """Round fractions to int64 counts that sum to N.
+
+    Sums over the first states are rounded, not the states one by one: a long tail of states with less than one server
+    each keeps its servers. Every count, and every sum over a row, is less than 1 from its exact value.
+    """
+    below = np.floor(fractions.ravel().cumsum() * N + 0.5).astype(np.int64)
+    below[np.flatnonzero(fractions)[-1] :] = N  # whatever the sum of the fractions was rounded to
+    return np.diff(np.minimum(below, N), prepend=0).reshape(fractions.shape)
 
 
 def label(start: Any) -> str:
