@@ -285,9 +285,11 @@ def _advance(policy, memory, choose, d, rate, law, now, end, servers, departures
         known = seen[server] if memory else queue[server]
         sent_by_queue[queue[server]] += 1
         sent_by_observation[known] += 1
-        free[server] = max(now, free[server]) + draw(law, rng) / speed[server]
-        total[0] += free[server] - now
-        beyond[np.searchsorted(grid, free[server] - now)] += 1
+        # Not the difference of two times: where nobody waits it would round a fixed service time up or down.
+        response = max(0.0, free[server] - now) + draw(law, rng) / speed[server]
+        free[server] = now + response
+        total[0] += response
+        beyond[np.searchsorted(grid, response)] += 1
         _enter(free[server], server, rate, time, source, following, day, unused)
         queue[server] += 1
         if memory or by_queue:
