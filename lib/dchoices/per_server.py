@@ -139,7 +139,7 @@ class PerServerSystem:
         self._now = 0.0
         self._departures = _calendar(2 * int(self._servers.queue.sum()) + SPARE_JOBS, N)
         per_server.begin(self._law, lam * N, self._servers, self._departures, self._rng)
-        self._grid = response_time
+        self._grid = np.array(response_time)  # plain, whatever view was given: one kernel for all
         self.reset_counters()
 
     @property
