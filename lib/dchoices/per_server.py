@@ -139,7 +139,7 @@ class PerServerSystem:
         self._now = 0.0
         self._departures = _calendar(2 * int(self._servers.queue.sum()) + SPARE_JOBS, N)
         per_server.begin(self._law, lam * N, self._servers, self._departures, self._rng)
-        self._grid = response_time
+        self._grid = np.array(response_time)  # plain, whatever view was given: one kernel for all
         self.reset_counters()
 
     @property
@@ -200,8 +200,7 @@ class PerServerSystem:
         end, arrivals = self._now + duration, 0
         while self._now < end:
             arrivals += self._run(end)
-            if self._now < end:
-                self._grow()
+            self._grow()
         return arrivals
 
     def _run(self, end: float) -> int:
@@ -221,7 +220,7 @@ class PerServerSystem:
         return int(arrived)
 
     def _grow(self) -> None:
-        """Double the room for departures if it is full, else the levels."""
+        """Double what is full: the room for departures, the levels."""
         departures = self._departures
         if departures.unused[0] < 0:
             room = departures.time.size
@@ -231,13 +230,13 @@ class PerServerSystem:
                 source=np.pad(departures.source, (0, room)),
                 following=np.append(departures.following, _chain(room, room)),
             )
-            return
         levels = self._servers.at_least.size
-        self._servers = self._servers._replace(at_least=np.pad(self._servers.at_least, (0, levels)))
-        self._tally = self._tally._replace(
-            by_queue=np.pad(self._tally.by_queue, (0, levels)),
-            by_observation=np.pad(self._tally.by_observation, (0, levels)),
-        )
+        if self._tally.by_observation[-2]:  # a server has reached the last level
+            self._servers = self._servers._replace(at_least=np.pad(self._servers.at_least, (0, levels)))
+            self._tally = self._tally._replace(
+                by_queue=np.pad(self._tally.by_queue, (0, levels)),
+                by_observation=np.pad(self._tally.by_observation, (0, levels)),
+            )
 
 
 def _servers(counts: np.ndarray, speeds: np.ndarray, rng: np.random.Generator) -> per_server.Servers:

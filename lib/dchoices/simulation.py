@@ -242,7 +242,9 @@ def stationary(
     mean queue length in the two halves of the window.
 
     Exponential service at one speed runs in the lumped chain, whose cost does not grow with N; all else server by
-    server, from the same start, with fresh service times for the jobs that are there.
+    server, from the same start, with fresh service times for the jobs that are there. The more service times vary, the
+    longer the warm-up has to be, and where they have no third moment (Pareto up to shape 3) response times may have no
+    variance, and no interval means anything.
 
     Parameters
     ----------

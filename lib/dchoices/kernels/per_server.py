@@ -188,7 +188,9 @@ def _send(policy, memory, d, queue, seen, order, place, deck, at_least, rng):
 
 
 @kernel
-def _depart(until, rate, by_queue, queue, seen, order, place, at_least, time, source, following, day, unused, today):
+def _depart(
+    until, rate, sorts_queues, queue, seen, order, place, at_least, time, source, following, day, unused, today
+):
     """Let all jobs go that are done by then."""
     last, days = _date(until, rate), day.size
     for date in range(max(today[0], last - days + 1), last + 1):
@@ -206,7 +208,7 @@ def _depart(until, rate, by_queue, queue, seen, order, place, at_least, time, so
             unused[0] = entry
             server = source[entry]
             queue[server] -= 1
-            if by_queue:
+            if sorts_queues:
                 _lower(server, seen, order, place, at_least)
             entry = next_entry
     today[0] = last
@@ -261,14 +263,14 @@ def _advance(policy, memory, choose, d, rate, law, now, end, servers, departures
     speed, free, queue, seen, order, place, deck, at_least = servers
     time, source, following, day, unused, today = departures
     sent_by_queue, sent_by_observation, grid, beyond, total = tally
-    by_queue = not memory and policy in (JOIN_SHORTEST, JOIN_IDLE, USER)
+    sorts_queues = not memory and policy in (JOIN_SHORTEST, JOIN_IDLE, USER)
     arrived = 0
     full = False
     while not full:
         # Arrivals have no memory: the time to the next may be drawn anew after a pause.
         arrival = now + exponential(rng) / rate
         _depart(
-            min(arrival, end), rate, by_queue, queue, seen, order, place, at_least,
+            min(arrival, end), rate, sorts_queues, queue, seen, order, place, at_least,
             time, source, following, day, unused, today,
         )  # fmt: skip
         if arrival > end:
@@ -285,12 +287,14 @@ def _advance(policy, memory, choose, d, rate, law, now, end, servers, departures
         known = seen[server] if memory else queue[server]
         sent_by_queue[queue[server]] += 1
         sent_by_observation[known] += 1
-        free[server] = max(now, free[server]) + draw(law, rng) / speed[server]
-        total[0] += free[server] - now
-        beyond[np.searchsorted(grid, free[server] - now)] += 1
+        # Not the difference of two times: where nobody waits it would round a fixed service time up or down.
+        response = max(0.0, free[server] - now) + draw(law, rng) / speed[server]
+        free[server] = now + response
+        total[0] += response
+        beyond[np.searchsorted(grid, response)] += 1
         _enter(free[server], server, rate, time, source, following, day, unused)
         queue[server] += 1
-        if memory or by_queue:
+        if memory or sorts_queues:
             _raise(server, seen, order, place, at_least)
         full = unused[0] < 0 or known + 2 == sent_by_queue.size
     return now, arrived, 0
