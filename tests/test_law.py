@@ -5,8 +5,6 @@ import pytest
 from comparisons import assert_estimate, assert_mean, exact, long_runs
 from dchoices import registry
 
-WITH_REPLACEMENT = pytest.mark.xfail(strict=True, raises=AssertionError, reason="kernel draws with replacement")
-
 # policy, N, d, λ, buffer: the mass cut off by the buffer stays below what the comparisons can see.
 CASES = [
     ("random", 2, 0, 0.6, 50),
@@ -38,8 +36,8 @@ CASES = [
     ("sq-memory", 3, 2, 0.6, 12),
     ("sq-memory", 4, 2, 0.3, 7),
     ("sq-memory-distinct", 3, 1, 0.6, 12),
-    pytest.param("sq-memory-distinct", 2, 2, 0.7, 24, marks=WITH_REPLACEMENT),
-    pytest.param("sq-memory-distinct", 3, 2, 0.6, 12, marks=WITH_REPLACEMENT),
+    ("sq-memory-distinct", 2, 2, 0.7, 24),
+    ("sq-memory-distinct", 3, 2, 0.6, 12),
 ]
 
 
@@ -72,7 +70,7 @@ def messages(policy, N, d, idle):
         ("jsq", 0, 0.7),
         ("jiq", 0, 0.7),
         ("sq-memory", 2, 0.6),
-        pytest.param("sq-memory-distinct", 2, 0.6, marks=WITH_REPLACEMENT),
+        ("sq-memory-distinct", 2, 0.6),
     ],
 )
 def test_stationary_estimates_meet_the_exact_chain(policy, d, lam):

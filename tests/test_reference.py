@@ -18,7 +18,6 @@ POLICIES = [
     ("sq-memory", 2),
     ("sq-memory-distinct", 2),
 ]
-WITH_REPLACEMENT = pytest.mark.xfail(strict=True, raises=AssertionError, reason="kernel draws with replacement")
 
 
 def test_every_built_in_policy_has_its_plain_form():
@@ -52,7 +51,7 @@ def test_plain_simulation_agrees_with_the_exact_chain(policy, d, N):
         ("jiq", 0),
         ("sq-memory", 1),
         ("sq-memory", 3),
-        pytest.param("sq-memory-distinct", 8, marks=WITH_REPLACEMENT),
+        ("sq-memory-distinct", 8),
     ],
 )
 def test_lumped_kernels_agree_with_the_plain_simulation(policy, d):
