@@ -481,7 +481,7 @@ def _looks(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 def _rows(ds: xr.Dataset, labels: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """What a table says of each policy, at one N and λ."""
     values = ("mean_response_time", "mean_response_time_ci95", "messages_per_job", "dispatch_to_idle")
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
     for name in sorted(labels, key=lambda name: -float(ds["mean_response_time"].sel(policy=name))):
         known = name in registry.policies()
         rows[name] = {variable: _whole(ds[variable].sel(policy=name).item()) for variable in values}
