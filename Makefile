@@ -44,7 +44,8 @@ smoke: $(INSTALLED)
 test: $(INSTALLED)
 	$(PY) -m ruff check .
 	$(PY) -m mypy
-	$(PY) -m pytest
+	$(PY) -m dchoices.warm_up
+	$(PY) -m pytest --numprocesses auto --dist loadfile
 
 lab: $(INSTALLED)
 	$(PY) -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks

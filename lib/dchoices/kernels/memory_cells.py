@@ -159,8 +159,8 @@ def _choose(value, occupied, levels, count):
 
 @kernel
 def _run(
-    d, distinct, lam, events, levels, spare, occupied, cells, places, count, low, high, bare, first, owner, slices, moves,
-    seen, rng, sent,
+    d, distinct, lam, events, levels, spare, occupied, cells, places, count, low, high, bare, first, owner, slices,
+    moves, seen, rng, sent,
 ):  # fmt: skip
     """Run events until the cells must be laid out anew; return the events left and the observations that are taken."""
     a, b, c, counter = rng
