@@ -84,6 +84,9 @@ def test_bad_arguments_are_named_before_anything_runs(change, message):
     ("change", "message"),
     [
         ({"replicates": 1}, "replicates = 1"),
+        ({"policy": ["sq", "jsq"]}, "'jsq' has no d, must be run on its own with d = 0"),
+        ({"policy": "jsq"}, "d = 2: policy 'jsq' has no d, must be 0"),
+        ({"policy": "sq-distinct", "d": [2, 11]}, "d = 11: different servers are probed, must be at most N = 10"),
         ({"horizon": 0}, "horizon = 0"),
         ({"horizon": 1.0}, "horizon = 1: about 5 jobs arrive"),
         ({"warm_up": -1.0}, "warm_up = -1.0"),
@@ -93,4 +96,4 @@ def test_bad_arguments_are_named_before_anything_runs(change, message):
 )
 def test_bad_stationary_arguments_are_named(change, message):
     with pytest.raises(ValueError, match=message):
-        dc.stationary(**GOOD, **change)
+        dc.stationary(**{**GOOD, **change})

@@ -201,7 +201,6 @@ def test_a_users_policy_cannot_be_solved():
         ({"N": 0}, r"N = 0: "),
         ({"N": 6}, r"N = 6: "),
         ({"N": 5, "buffer": 400}, r"buffer = 400: more than 1500000 states at N = 5"),
-        ({"N": 4, "buffer": 40}, r"buffer = 40: more than 1500000 states at N = 4"),
         ({"d": 0}, r"d = 0: "),
         ({"buffer": 0}, r"buffer = 0: "),
         ({"lam": 1.0}, r"lam = 1\.0: "),
@@ -214,6 +213,12 @@ def test_a_users_policy_cannot_be_solved():
 def test_bad_arguments_are_named(change, message):
     with pytest.raises(ValueError, match=message):
         dc.exact_stationary(**{"N": 2, "d": 1, "lam": 0.5, "buffer": 4, **change})
+
+
+def test_too_many_states_are_refused_while_they_are_listed(monkeypatch):
+    monkeypatch.setattr(exact_chain, "MAX_STATES", 1000)
+    with pytest.raises(ValueError, match="buffer = 12: more than 1000 states at N = 2, must be smaller"):
+        dc.exact_stationary(2, 2, 0.6, 12)
 
 
 def test_sweeps_that_do_not_settle_are_reported(monkeypatch):
