@@ -30,14 +30,14 @@ def test_plain_simulation_agrees_with_the_exact_chain(policy, d, N):
     lam = 0.5
     solved = exact(policy, N, d, lam, 11 if registry.get(policy).memory else 25)
     assert solved.truncated_mass < 1e-4
-    runs = [reference.run(policy, N, d, lam, horizon=800.0, warm_up=50.0, seed=seed) for seed in range(24)]
+    runs = [reference.run(policy, N, d, lam, horizon=500.0, warm_up=50.0, seed=seed) for seed in range(16)]
     occupancy = np.array([shares(run.occupancy, 4) for run in runs])
     for level in range(4):
-        assert_mean(occupancy[:, level], float(solved.occupancy[level]), 0.05, f"p_{level}")
+        assert_mean(occupancy[:, level], float(solved.occupancy[level]), 0.09, f"p_{level}")
     idle = np.array([shares(run.sent_by_queue, 1)[0] for run in runs])
-    assert_mean(idle, float(solved.dispatch_to_idle), 0.05, "dispatch to idle")
+    assert_mean(idle, float(solved.dispatch_to_idle), 0.09, "dispatch to idle")
     seen = np.array([shares(run.sent_by_observation, 1)[0] for run in runs])
-    assert_mean(seen, float(solved.dispatch_to_observation_zero), 0.05, "dispatch to observation 0")
+    assert_mean(seen, float(solved.dispatch_to_observation_zero), 0.09, "dispatch to observation 0")
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_plain_simulation_agrees_with_the_exact_chain(policy, d, N):
     [
         ("sq", 2),
         ("sq-distinct", 3),
-        ("sq-log", 0),
-        ("sq-sqrt", 0),
+        pytest.param("sq-log", 0, marks=pytest.mark.slow),
+        pytest.param("sq-sqrt", 0, marks=pytest.mark.slow),
         ("jsq", 0),
         ("jiq", 0),
         ("sq-memory", 1),
@@ -56,9 +56,9 @@ def test_plain_simulation_agrees_with_the_exact_chain(policy, d, N):
 )
 def test_lumped_kernels_agree_with_the_plain_simulation(policy, d):
     """At N = 12, beyond the exact chain; dispatch by observation included, which lumping could get wrong."""
-    N, lam = 12, 0.8
-    runs = [reference.run(policy, N, d, lam, horizon=400.0, warm_up=50.0, seed=seed) for seed in range(20)]
-    by_queue, by_observation = long_runs(policy, N, d, lam, horizon=2000.0, replicates=24)
+    N, lam = 12, 0.7
+    runs = [reference.run(policy, N, d, lam, horizon=300.0, warm_up=30.0, seed=seed) for seed in range(16)]
+    by_queue, by_observation = long_runs(policy, N, d, lam, horizon=1000.0, replicates=24)
     for level in range(4):
         plain = np.array([shares(run.sent_by_queue, 4)[level] for run in runs])
         assert_same_mean(plain, by_queue[:, level], 0.11, f"jobs to queue {level}")
@@ -77,7 +77,7 @@ def test_deep_observations_fall_as_in_the_plain_simulation(d, lam):
     ours = []
     start = np.zeros((71, 71))
     start[70, 70] = 1.0
-    for seed in range(200):
+    for seed in range(80):
         one = chain("sq-memory", N, d, lam, seed=seed, start=start)
         one.advance(time)
         ours.append((one.sent_by_queue, one.sent_by_observation))
