@@ -124,26 +124,28 @@ def test_ties_are_broken_uniformly(N):
 @pytest.mark.parametrize("N", [10**6, 2**31 + 2**20, 10**10])
 def test_a_departure_comes_from_a_uniform_server(N):
     """Counts beyond 32 bits; so many servers that events leave them all but unchanged."""
-    events = 5_000 if config.DISABLE_JIT else 200_000
+    # A slice too much or too little for a class is one part in 512: four million events tell it.
+    events = 5_000 if config.DISABLE_JIT else 200_000 if N == 10**6 else 4_000_000
     held = {(0, 7): N // 2, (1, 1): 3 * N // 10, (2, 2): N // 5}
     table = table_of(held)
     run(1, DEPARTURES_ONLY, events, table)
+    assert N == 10**6 or events / N < 0.002
     per_server = events / N
     once = -np.expm1(-per_server) / per_server  # at a million some are drawn again, and have left their class
-    assert_count(int(table[1, 0]), events, 0.3 * once, 0.03)
-    assert_count(int(table[2, :2].sum()), events, 0.2 * once, 0.03)
+    assert_count(int(table[1, 0]), events, 0.3 * once, 0.03 if events < 10**6 else 0.0015)
+    assert_count(int(table[2, :2].sum()), events, 0.2 * once, 0.03 if events < 10**6 else 0.0015)
     assert table.sum() == sum(held.values())
 
 
 def test_a_probe_finds_a_uniform_server():
     N = 10**10
-    events = 3_000 if config.DISABLE_JIT else 100_000
+    events = 3_000 if config.DISABLE_JIT else 2_000_000
     table = table_of({(0, 9): N // 2, (4, 9): N // 4, (8, 9): N // 8, (9, 9): N // 8})
     sent = run(2, ARRIVALS_ONLY, events, table)
     # A probe of the idle is followed by a job; those with 4 or 8 jobs stay as the probe left them.
     assert sent[:4].sum() == events
-    assert_count(int(table[4, 4]), 2 * events, 1 / 4, 0.03)
-    assert_count(int(table[8, 8]), 2 * events, 1 / 8, 0.03)
+    assert_count(int(table[4, 4]), 2 * events, 1 / 4, 0.03 if config.DISABLE_JIT else 0.0015)
+    assert_count(int(table[8, 8]), 2 * events, 1 / 8, 0.03 if config.DISABLE_JIT else 0.0015)
 
 
 def deepest_state():
