@@ -39,13 +39,13 @@ def test_books_are_kept(N, d):
     table = table_of({(0, 0): N}, levels=64)
     sent = np.zeros(table.size, np.int64)
     rng = sfc64.initial_state(np.random.SeedSequence(d))
-    before = 0
+    before, events = 0, 20 if config.DISABLE_JIT else 200
     for _ in range(10):
-        assert memory.advance(d, False, 0.8, 200, table, rng, sent) == 0
+        assert memory.advance(d, False, 0.8, events, table, rng, sent) == 0
         assert (table >= 0).all()
         assert table.sum() == N
         assert not np.triu(table, 1).any(), "an observation is below the queue"
-        assert before <= sent.sum() <= before + 200
+        assert before <= sent.sum() <= before + events
         before = sent.sum()
         assert table.sum(axis=0) @ np.arange(64) <= before, "more jobs are there than came"
     assert not np.triu(sent.reshape(table.shape), 1).any()
@@ -190,14 +190,17 @@ def advance_and_grow(d, lam, events, table, seed):
 @pytest.mark.parametrize(("N", "d", "lam"), [(20, 1, 0.97), (3, 2, 0.97), (1, 1, 0.97)])
 def test_nothing_is_lost_when_a_run_is_cut_and_grown(N, d, lam, way):
     """With few events left the cells draw other numbers, so that the ends are compared in what must agree."""
-    events = 4_000 if config.DISABLE_JIT or way == "cells" else 100_000
+    # Few servers are what the cells are not made for.
+    events = 100_000 if way == "as chosen" else 4_000
+    if config.DISABLE_JIT:
+        events //= 8
     low, low_sent, stops = advance_and_grow(d, lam, events, table_of({(0, 0): N}, levels=8), seed=3)
     high, high_sent, none = advance_and_grow(d, lam, events, table_of({(0, 0): N}, levels=512), seed=3)
     assert none == 0
     assert stops > 0 or events < 100_000
     if way == "as chosen":
         assert high_sent.sum() == low_sent.sum()
-    assert_count(int(low_sent.sum()), events, lam / (1 + lam), 0.04)
+    assert_count(int(low_sent.sum()), events, lam / (1 + lam), 0.1)
     assert high.sum() == low.sum() == N
     for table, sent in ((low, low_sent), (high, high_sent)):
         queues = np.arange(len(table))

@@ -166,7 +166,7 @@ def _run(
     a, b, c, counter = rng
     mixed = levels * levels
     threshold = np.uint64(lam / (1 + lam) * 2.0**64)
-    stretch = np.uint64(lam * 2.0**64)
+    whole, stretch = np.uint64(lam), np.uint64(lam % 1.0 * 2.0**64)
     per_arrival = (1 + lam) / lam * (1 - 2.0**-50)  # a hair less: a rank must be below the number of ranks
     entered = False
     while events > 0 and not entered:
@@ -180,7 +180,7 @@ def _run(
             word, a, b, c, counter = next_word(a, b, c, counter)
             if word >= threshold:  # a comparison of words is known sooner than one of doubles
                 word -= threshold
-                word += np.uint64(scaled(word, stretch))  # word·(1 + λ): again uniform
+                word += word * whole + np.uint64(scaled(word, stretch))  # word·(1 + λ): again uniform
                 here = slices[word >> _TO_SLICE]
                 if here >= mixed:
                     here, a, b, c, counter = _resolve(

@@ -26,14 +26,14 @@ def _run(d, lam, events, line, end, rng, sent):
     """
     a, b, c, counter = rng
     threshold = np.uint64(lam / (1 + lam) * 2.0**64)
-    stretch = np.uint64(lam * 2.0**64)
+    whole, stretch = np.uint64(lam), np.uint64(lam % 1.0 * 2.0**64)
     per_arrival = (1 + lam) / lam * (1 - 2.0**-50)  # a hair less: a rank must be below the number of ranks
     while events > 0:
         events -= 1
         word, a, b, c, counter = next_word(a, b, c, counter)
         if word >= threshold:  # a comparison of words is known sooner than one of doubles
             word -= threshold
-            word += np.uint64(scaled(word, stretch))  # word·(1 + λ): again uniform
+            word += word * whole + np.uint64(scaled(word, stretch))  # word·(1 + λ): again uniform
             place = np.uint32(scaled(word, line.size))
             here = np.int64(line[place])
             line[place] = here - ((here & _QUEUE) > 0)
