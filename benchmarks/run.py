@@ -24,7 +24,7 @@ from tqdm import tqdm
 LOADS, PROBES = (0.9, 0.995), (2, 5)
 SIZES = tuple(10**k for k in range(3, 10))
 PER_SERVER_SIZES = {"sq": (10**3, 10**4, 10**6, 10**8), "sq-memory": (10**3, 10**4, 10**6, 10**7)}  # what memory holds
-EVENTS, REPETITIONS = 1_000_000, 7
+EVENTS, REPETITIONS = 1_000_000, 25
 SIMPY_JOBS, CIW_JOBS = 20_000, 3_000
 SEED = np.random.SeedSequence(20200801)
 
