@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dchoices import validation
 from dchoices.kernels import codes
 
@@ -59,7 +57,7 @@ def _within(above: float, most: float, reason: str) -> Callable[[str, Any], floa
     """Return a check for a number in (above, most]."""
 
     def check(name: str, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not above < value <= most:
+        if not validation.is_real(value) or not above < value <= most:
             raise ValueError(
                 f"{name} = {value!r}: must be a number greater than {above:g} and at most {most:g} ({reason})"
             )

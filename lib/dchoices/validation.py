@@ -31,7 +31,7 @@ def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     return int(value)
 
 
-def _is_real(value: Any) -> bool:
+def is_real(value: Any) -> bool:
     """Return whether `value` is a real number; booleans, which Python counts as numbers, are none."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
@@ -45,7 +45,7 @@ def positive(name: str, value: Any, zero: bool = False) -> float:
         If it is no such number.
     """
     allowed = "a finite number " + (">= 0" if zero else "> 0")
-    if not _is_real(value) or not math.isfinite(value):
+    if not is_real(value) or not math.isfinite(value):
         raise ValueError(f"{name} = {value!r}: must be {allowed}")
     if value < 0 or (value == 0 and not zero):
         raise ValueError(f"{name} = {value}: must be {allowed}")
@@ -60,7 +60,7 @@ def load(value: Any, name: str = "lam") -> float:
     ValueError
         If it is no number in the open interval (0, 1).
     """
-    if not _is_real(value) or not 0 < value < 1:
+    if not is_real(value) or not 0 < value < 1:
         raise ValueError(f"{name} = {value!r}: must be a number greater than 0 and less than 1")
     return float(value)
 
