@@ -200,14 +200,14 @@ def evaluate(entry: Claim, data: Data) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the records of all claims as JSON, under a temporary name, then renamed."""
-    from dchoices.claims import paper  # noqa: F401  registers the claims
+    from dchoices.claims.paper import CLAIMS  # they are built on this module
 
     if len(arguments) != 2:
         print("usage: python -m dchoices.claims DATA_DIR OUT.json", file=sys.stderr)
         return 2
     data, target = Data(arguments[0]), Path(arguments[1])
     try:
-        records = [evaluate(entry, data) for entry in REGISTRY.values()]
+        records = [evaluate(entry, data) for entry in CLAIMS]
     except (datasets.DatasetError, FileNotFoundError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from dchoices.plots.elements import DASHES, Key
-from dchoices.plots.figures import Figure, Panel
+from dchoices.plots.figure import Figure, Panel
 
 hv.extension("bokeh", "matplotlib", logo=False)
 
