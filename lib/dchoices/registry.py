@@ -53,6 +53,8 @@ class Policy:
     fixed_point : callable
         (λ, probes) -> fluid fixed point, at which runs start: float64[i, j] with memory,
         else float64[i].
+    fluid : str
+        The policy without memory that it has its fluid model from, or "sq-memory"; empty if none is known.
     code : int
         How the kernel of policies without memory knows it.
     choose : callable or None
@@ -67,6 +69,7 @@ class Policy:
     probes: Callable[[int, int], int] = lambda N, d: d
     messages_per_job: Callable[[int, int, float], float] = _two_a_probe
     fixed_point: Callable[[float, int], np.ndarray] = _shortest_of
+    fluid: str = "sq"
     code: int = codes.SHORTEST_OF_D
     choose: Callable[..., int] | None = None
 
@@ -76,16 +79,19 @@ _BUILT_IN = (
            messages_per_job=lambda N, probes, idle: 0.0),
     Policy("sq", "the shortest of d random servers"),
     Policy("sq-distinct", "the shortest of d different servers", distinct=True, code=codes.SHORTEST_OF_D_DISTINCT),
-    Policy("sq-log", "sq with d = ⌈log N⌉", takes_d=False, probes=lambda N, d: max(1, math.ceil(math.log(N)))),
-    Policy("sq-sqrt", "sq with d = ⌈√N⌉", takes_d=False, probes=lambda N, d: 1 + math.isqrt(N - 1)),
-    Policy("sq-memory", "d probes, then the lowest observation", True, fixed_point=closed_forms.fixed_point_state),
-    Policy("sq-memory-distinct", "d different probes, then the lowest observation", True, True,
+    Policy("sq-log", "sq with d = ⌈log N⌉", takes_d=False, fluid="",
+           probes=lambda N, d: max(1, math.ceil(math.log(N)))),
+    Policy("sq-sqrt", "sq with d = ⌈√N⌉", takes_d=False, fluid="", probes=lambda N, d: 1 + math.isqrt(N - 1)),
+    Policy("sq-memory", "d probes, then the lowest observation", True, fluid="sq-memory",
+           fixed_point=closed_forms.fixed_point_state),
+    Policy("sq-memory-distinct", "d different probes, then the lowest observation", True, True, fluid="sq-memory",
            fixed_point=closed_forms.fixed_point_state),
     Policy("jsq", "a shortest queue of all, every server asked", takes_d=False, probes=lambda N, d: 0,
-           messages_per_job=lambda N, probes, idle: 2.0 * N, fixed_point=_one_job_at_most, code=codes.JOIN_SHORTEST),
+           messages_per_job=lambda N, probes, idle: 2.0 * N, fixed_point=_one_job_at_most, fluid="jsq",
+           code=codes.JOIN_SHORTEST),
     Policy("jiq", "an idle server if there is one, else a random one; idle servers report themselves", takes_d=False,
            probes=lambda N, d: 1, messages_per_job=lambda N, probes, idle: idle, fixed_point=_one_job_at_most,
-           code=codes.JOIN_IDLE),
+           fluid="jiq", code=codes.JOIN_IDLE),
 )  # fmt: skip
 
 _REGISTRY = {policy.name: policy for policy in _BUILT_IN}
@@ -175,7 +181,7 @@ def register_policy(
         raise ValueError(f"choose = {choose!r}: must be a function of (at_least, d, rng)")
     _REGISTRY[name] = Policy(
         name, description, takes_d=takes_d, messages_per_job=_messages(messages_per_job), choose=_jitted(choose),
-        fixed_point=_one_job_at_most, code=codes.USER,
+        fixed_point=_one_job_at_most, fluid="", code=codes.USER,
     )  # fmt: skip
 
 

@@ -40,17 +40,17 @@ _ESTIMATES = {
         ("policy", "N", "d", "λ", "queue_length"), "1", "fraction of servers with at least so many jobs"
     ),
     "dispatch_by_queue": Variable(
-        ("policy", "N", "d", "λ", "queue_length"), "1", "fraction of jobs by the queue length they find"
+        ("policy", "N", "d", "λ", "t", "queue_length"), "1", "fraction of jobs by the queue length they find"
     ),
     "dispatch_by_observation": Variable(
         ("policy", "N", "d", "λ", "queue_length"), "1", "fraction of jobs by the observation of their server"
     ),
-    "dispatch_to_idle": Variable(("policy", "N", "d", "λ"), "1", "fraction of jobs that find an idle server"),
+    "dispatch_to_idle": Variable(("policy", "N", "d", "λ", "t"), "1", "fraction of jobs that find an idle server"),
     "dispatch_to_observation_zero": Variable(
         ("policy", "N", "d", "λ"), "1", "fraction of jobs sent to a server with observation 0"
     ),
     "mean_queue_length": Variable(("policy", "N", "d", "λ"), "jobs", "mean queue length"),
-    "mean_response_time": Variable(("policy", "N", "d", "λ"), "mean service times", "mean response time of a job"),
+    "mean_response_time": Variable(("policy", "N", "d", "λ", "t"), "mean service times", "mean response time of a job"),
     "response_time_tail": Variable(
         ("policy", "N", "d", "λ", "response_time"), "1", "fraction of jobs whose response time exceeds"
     ),
@@ -88,7 +88,7 @@ VARIABLES: dict[str, Variable] = {
     ),
     "state": Variable(("t", "i", "j"), "1", "fraction of servers with i jobs and observation j"),
     "dispatch": Variable(("t", "j"), "1", "fraction of jobs sent to servers with observation j"),
-    "mode": Variable(("t",), "jobs", "lowest observation with mass"),
+    "mode": Variable(("t",), "jobs", "lowest observation with mass, without memory the lowest queue length"),
     "truncated_mass": Variable((), "1", "probability that some server is at the buffer"),
     "max_queue": Variable(
         ("replicate", "policy", "N", "d", "λ", "t"), "jobs",

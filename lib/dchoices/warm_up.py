@@ -11,12 +11,11 @@ from dchoices.theory.fluid import fluid_path
 
 
 def main() -> None:
-    """Run every policy and fluid model for a moment, through the functions that notebooks call."""
+    """Run every policy and the fluid model for a moment, through the functions that notebooks call."""
     for name in registry.policies():
         simulate(name, N=10, d=2 if registry.get(name).takes_d else 0, lam=0.5, t=[0.5], replicates=1)
     stationary("sq-memory", N=100, d=2, lam=0.5, warm_up=0.0, horizon=2.0, replicates=2, service="deterministic")
-    for name in ("sq", "sq-memory"):
-        fluid_path(0.5, 2, [0.5], policy=name)
+    fluid_path(0.5, 2, [0.5])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Drifts of the fluid models, filled into arrays the caller owns."""
+"""The drift of the fluid model with memory inside a mode (derived from the model)."""
 
 from dchoices.kernels.jit import kernel
 
@@ -14,41 +14,52 @@ def waiting_jobs(x, k):
 
 
 @kernel
-def memory_drift(x, k, d, lam, negligible, out):
-    """Fill `out` with dx/dt of SQ(d) with memory in the mode whose lowest observation is k (derived from the model).
+def held(x, k):
+    """Return y_k, the servers with observation k."""
+    total = 0.0
+    for i in range(k + 1):
+        total += x[i, k]
+    return total
+
+
+@kernel
+def dispatch(x, k, d, lam, thin, share):
+    """Return the flow λR_k = λ(1 - S_k) to observation k and its rate per server θ; fill the `share` of each queue.
+
+    The flow is spread over the servers with observation k in proportion to x[i,k]/y_k, at rate θ = λR_k/y_k. In a
+    `thin` class, which holds next to nothing, θ has no bound: what enters it, all at (k,k), leaves it at once. Class 0
+    has no other servers than (0,0), so that its θ plays no part.
+    """
+    flow = lam * (1.0 - d * waiting_jobs(x, k))
+    if thin or k == 0:
+        share[:k], share[k] = 0.0, 1.0
+        return flow, 0.0
+    mass = held(x, k)
+    for i in range(k + 1):
+        share[i] = x[i, k] / mass
+    return flow, flow / mass
+
+
+@kernel
+def memory_drift(x, k, d, lam, thin, share, out):
+    """Fill `out` with dx/dt of SQ(d) with memory in the mode whose lowest observation is k.
 
     Service (i,j) -> (i-1,j) at rate 1; sampling (i,j) -> (i,i) at rate δ = λd; a server found with i < k jobs is
-    raised to k at once, so the net effect is (i,j) -> (k,k); the remaining flow λR_k = λ(1 - S_k) is spread over the
-    servers with observation k in proportion to x[i,k]/y_k. While y_k <= `negligible` that mass is new, all at (k,k).
+    raised to k at once, so the net effect is (i,j) -> (k,k); `dispatch` of the rest (i,k) -> (i+1,k+1).
     """
-    levels = x.shape[0]
+    delta = lam * d
     out[:, :] = 0.0
-    for j in range(k, levels):
+    for j in range(k, x.shape[0]):
         for i in range(j + 1):
             mass = x[i, j]
             if i >= 1:
                 out[i, j] -= mass
                 out[i - 1, j] += mass
-            found = max(i, k)
             if i < j or i < k:
-                out[i, j] -= lam * d * mass
-                out[found, found] += lam * d * mass
-    flow = lam * max(0.0, 1.0 - d * waiting_jobs(x, k))
-    held = x[:, k].sum()
+                found = max(i, k)
+                out[i, j] -= delta * mass
+                out[found, found] += delta * mass
+    flow, _ = dispatch(x, k, d, lam, thin, share)
     for i in range(k + 1):
-        share = x[i, k] / held if held > negligible else 1.0 * (i == k)
-        out[i, k] -= flow * share
-        out[i + 1, k + 1] += flow * share
-
-
-@kernel
-def memoryless_drift(s, d, lam, out):
-    """Fill `out` with ds/dt of SQ(d), s[i] the fraction of servers with more than i jobs (i + 1 at least).
-
-    ds_i/dt = λ(s_{i-1}^d - s_i^d) - (s_i - s_{i+1}) (Mitzenmacher; Vvedenskaya et al.).
-    """
-    above = 1.0
-    for i in range(s.size):
-        below = s[i + 1] if i + 1 < s.size else 0.0
-        out[i] = lam * (above**d - s[i] ** d) - (s[i] - below)
-        above = s[i]
+        out[i, k] -= flow * share[i]
+        out[i + 1, k + 1] += flow * share[i]
