@@ -86,14 +86,15 @@ def _path(policy: str, p: np.ndarray, d: int, lam: float, grid: np.ndarray, tole
     while len(modes) < grid.size:
         left = grid[len(modes) :]
         rise, fall = _switches(k, lam, highest)
+        end = left[-1] if left[-1] > time else time + 1.0  # solve_ivp returns nothing for an interval of length zero
         solution = solve_ivp(
             lambda _, s, k=k: lam * dispatch(_pmf(s), k, lam, d)[:-1] - _pmf(s)[1:],
-            (time, left[-1]), tail, "LSODA", left, events=(rise, fall), rtol=tolerance / 10, atol=tolerance / 1e4,
+            (time, end), tail, "LSODA", left, events=(rise, fall), rtol=tolerance / 10, atol=tolerance / 1e4,
         )  # fmt: skip
         if not solution.success or len(switches) == MAX_SWITCHES:
             raise RuntimeError(f"fluid path of {policy} at λ = {lam}, d = {d}, t = {time}: {solution.message}")
         parts.append(np.reshape(solution.y, (tail.size, -1)).T)  # an empty list if no time was reached
-        modes += [k] * solution.t.size
+        modes += [k] * np.size(solution.t)
         steps += solution.nfev
         for change, times, states in zip((1, -1), solution.t_events, solution.y_events, strict=True):
             if times.size:
