@@ -5,10 +5,11 @@ Differential Equations II, IV.9): high order without tables of coefficients, and
 rate θ = λR_k/y_k grows without bound. Each Euler step solves (s - J) z = r, and J has a shape that makes this as cheap
 as the drift itself:
 
-    J = T + e wᵀ + v gᵀ.
+    J = T + e w₀ᵀ + v w₁ᵀ + u w₂ᵀ.
 
-T, service and dispatch at the rate θ of now, with what sampling does above k, is triangular in the right order; e wᵀ is
-what sampling brings to (k,k); v gᵀ is how the flow to class k changes with x.
+T is triangular in the right order. What is not has rank three: jobs that come to (k,k) out of that order, the change of
+the flow to class k, and the change of its y_k; see `functional`. With θ -> ∞ the third tends to nothing, so that no
+large numbers cancel.
 """
 
 import numpy as np
@@ -26,6 +27,9 @@ ORDER = 7
 SAFETY, SHRINK, GROW = 0.9, 0.1, 4.0  # of the step size
 FIRST_STEP = 1e-4
 SHORTEST_STEP = 1e-15
+# A longer step may have more error in proportion, below the rounding of its derivative, times the extrapolation's
+# weights: a total of tolerance·t/10, which at the tolerance of `fluid_memory` is that of the path at t = 10^5.
+LONG_STEP = 10.0
 MAX_STEPS = 20_000  # in one mode and besides one per output time; some hundred are what a path needs
 LEAST_DIP = 1e-6  # steps shorter than this are not searched for two switches in one
 LOCATE = 200  # halvings that find a switch, at most
@@ -36,76 +40,89 @@ FILLED = 3  # a thin class holds enough, inside a mode
 
 @kernel
 def solve_triangular(r, k, delta, theta, s, z):
-    """Fill z with the solution of (s - T) z = r: down from the highest observation, class k before class k+1."""
+    """Fill z with the solution of (s - T) z = r: down from the highest observation, class k before class k+1.
+
+    T has service, sampling above k, and dispatch at the rate θ of now of servers with i < k; for each of these one at
+    (k,k) is spared, as the flow is given.
+    """
     levels = r.shape[0]
     z[:, :] = 0.0
     for step in range(levels - k):
         # levels-1, …, k+2, then k, which only gives, then k+1, which receives from k
         j = levels - 1 - step if step < levels - k - 2 else (k if step == levels - k - 2 else k + 1)
         for i in range(j, -1, -1):
-            value, rate = r[i, j], s
+            value, rate = r[i, j], s + 1.0 * (i >= 1)
             if i < j:
                 value += z[i + 1, j]
-                rate += delta
+                rate += delta + theta * (j == k)
             elif j > k:
                 for found in range(j + 1, levels):
                     value += delta * z[j, found]
-            if i >= 1:
-                rate += 1.0
-                if j == k + 1:
+            if j == k + 1:
+                if 0 < i < j:
                     value += theta * z[i - 1, k]
-            if j == k:
-                rate += theta
+                elif i == j:
+                    value -= theta * (held(z, k) - z[k, k])
             z[i, j] = value / rate
 
 
 @kernel
-def found_below(z, k, delta):
-    """Return wᵀz: δ times the servers, but those at (k,k), that sampling brings to (k,k)."""
-    total = 0.0
-    for i in range(k + 1):
-        for j in range(k, z.shape[0]):
-            total += z[i, j]
-    return delta * (total - z[k, k])
+def functional(m, z, k, d, lam, theta):
+    """Return w_mᵀz.
+
+    w₀: what comes to (k,k), the servers with k jobs or less that sampling brings there and those that are spared.
+    w₁: the change of λR_k with x. w₂: the change of y_k, which lowers the rate θ.
+    """
+    if m == 1:
+        return -lam * d * waiting_jobs(z, k)
+    mass = held(z, k)
+    if m == 2:
+        return -theta * mass
+    found = 0.0
+    for j in range(k, z.shape[0]):
+        for i in range(k + 1):
+            found += z[i, j]
+    return lam * d * (found - z[k, k]) + theta * (mass - z[k, k])
 
 
 @kernel
-def change_of_flow(z, k, d, lam, theta):
-    """Return gᵀz: the change of λR_k with x, less what T has of it already."""
-    return -lam * d * waiting_jobs(z, k) - theta * held(z, k)
+def correct(z, known, columns, scale, k, d, lam, theta):
+    """Add to z what the first `known` terms of rank one change in it (Sherman and Morrison, one after the other)."""
+    for m in range(known):
+        factor = functional(m, z, k, d, lam, theta) / scale[m]
+        for j in range(k, z.shape[0]):
+            for i in range(j + 1):
+                z[i, j] += factor * columns[m, i, j]
 
 
 @kernel
 def euler_steps(x, k, d, lam, thin, h, n, arrays, increment):
     """Fill `increment` with what n linearly implicit Euler steps of size h/n change in x."""
-    drift, z, to_k, by_flow, at = arrays[0], arrays[1], arrays[2], arrays[3], arrays[4]
-    share, unused = np.empty(x.shape[0]), np.empty(x.shape[0])
+    drift, z, at, columns = arrays[0], arrays[1], arrays[2], arrays[3:6]
+    share, unused, scale = np.empty(x.shape[0]), np.empty(x.shape[0]), np.empty(3)
     delta, s = lam * d, n / h
     _, theta = dispatch(x, k, d, lam, thin, share)
-    at[:, :] = 0.0
-    at[k, k] = 1.0
-    solve_triangular(at, k, delta, theta, s, to_k)  # (s - T)⁻¹ e
-    at[k, k] = 0.0
-    for i in range(k + 1):
-        at[i, k] = -share[i]
-        at[i + 1, k + 1] = share[i]
-    solve_triangular(at, k, delta, theta, s, by_flow)  # (s - T)⁻¹ v
-    # The 2x2 system of the matrix inversion lemma.
-    a, b = 1.0 - found_below(to_k, k, delta), -found_below(by_flow, k, delta)
-    c, e = -change_of_flow(to_k, k, d, lam, theta), 1.0 - change_of_flow(by_flow, k, d, lam, theta)
-    determinant = a * e - b * c
+    for m in range(3):
+        at[:, :] = 0.0
+        if m == 0:
+            at[k, k] = 1.0  # e
+        else:
+            for i in range(k + 1):  # v, and u without its largest part
+                at[i, k] -= share[i] - (m == 2) * (i == k)
+                at[i + 1, k + 1] += share[i] - (m == 2) * (i == k)
+        solve_triangular(at, k, delta, theta, s, columns[m])
+        correct(columns[m], m, columns, scale, k, d, lam, theta)
+        scale[m] = 1.0 - functional(m, columns[m], k, d, lam, theta)
     increment[:, :] = 0.0
+    at[:, :] = x
     for _ in range(n):
-        for i in range(x.shape[0]):
-            for j in range(i, x.shape[0]):
-                at[i, j] = x[i, j] + increment[i, j]
         memory_drift(at, k, d, lam, thin, unused, drift)
         solve_triangular(drift, k, delta, theta, s, z)
-        found, change = found_below(z, k, delta), change_of_flow(z, k, d, lam, theta)
-        first, second = (e * found - b * change) / determinant, (a * change - c * found) / determinant
-        for i in range(x.shape[0]):
-            for j in range(i, x.shape[0]):
-                increment[i, j] += z[i, j] + first * to_k[i, j] + second * by_flow[i, j]
+        correct(z, 3, columns, scale, k, d, lam, theta)
+        for j in range(k, x.shape[0]):
+            for i in range(j + 1):
+                increment[i, j] += z[i, j]
+                at[i, j] = x[i, j] + increment[i, j]
 
 
 @kernel
@@ -115,7 +132,7 @@ def extrapolated_step(x, k, d, lam, thin, h, arrays, table, after):
     `table` holds a row of the Aitken-Neville scheme T_{n,m} = T_{n,m-1} + (T_{n,m-1} - T_{n-1,m-1})/(n/(n-m+1) - 1) of
     increments: of small numbers, so that extrapolation does not magnify the rounding of x.
     """
-    increment = arrays[5]
+    increment = arrays[6]
     for n in range(1, ORDER + 1):
         euler_steps(x, k, d, lam, thin, h, n, arrays, increment)
         for i in range(x.shape[0]):
@@ -212,7 +229,7 @@ def integrate_mode(x, k, d, lam, begin, times, tolerance, states):
     Changes x to where that is, fills `states` with x at the times that were reached, and returns
     (RISE, FALL, ENDED or STALLED, time there, times reached, steps). `tolerance` is the error allowed in a step.
     """
-    arrays, table, after = np.zeros((6, *x.shape)), np.zeros((ORDER, *x.shape)), np.zeros_like(x)
+    arrays, table, after = np.zeros((7, *x.shape)), np.zeros((ORDER, *x.shape)), np.zeros_like(x)
     thin = k > 0 and held(x, k) < THIN
     now, wanted, reached, steps = begin, FIRST_STEP, 0, 0
     while reached < times.size and steps < MAX_STEPS + times.size:
@@ -222,7 +239,7 @@ def integrate_mode(x, k, d, lam, begin, times, tolerance, states):
             continue
         h = min(wanted, times[reached] - now)
         steps += 1
-        error = extrapolated_step(x, k, d, lam, thin, h, arrays, table, after) / tolerance
+        error = extrapolated_step(x, k, d, lam, thin, h, arrays, table, after) / (tolerance * max(1.0, h / LONG_STEP))
         if not error <= 1.0:
             wanted = h * (max(SHRINK, SAFETY * error ** (-1.0 / ORDER)) if error < np.inf else SHRINK)
             if wanted < SHORTEST_STEP:

@@ -14,7 +14,7 @@ from dchoices.variables import describe
 
 # Below, the thresholds that say what counts as empty (1e-12) and as thin (1e-10) are no longer small.
 FINEST, COARSEST = 1e-10, 1e-3
-LONGEST = 1e6  # mean service times
+LONGEST = 1e5  # mean service times; see LONG_STEP in `dchoices.kernels.hybrid`
 
 
 def fluid_path(
@@ -29,7 +29,7 @@ def fluid_path(
     d : int
         Probes per job, >= 1; 0 for a policy without a d.
     t : float64[T]
-        Times in mean service times, >= 0, increasing, at most 10^6.
+        Times in mean service times, >= 0, increasing, at most 10^5.
     start : {"empty", "fixed-point"} or array_like
         Initial fractions X[i, j] at time 0, or another name that `simulate` knows.
     policy : str
