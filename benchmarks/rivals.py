@@ -1,4 +1,4 @@
-"""What the kernels are measured against: a server-by-server loop in numba, SimPy, Ciw. No part of dchoices."""
+"""What the kernels are measured against: a server-by-server loop in numba, SimPy, Ciw; for fluid paths, LSODA."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import time
 import numpy as np
 from dchoices.kernels.jit import kernel
 from dchoices.kernels.sfc64 import next_word, unit
+from scipy.integrate import solve_ivp
 
+MOST_CALLS = 200_000  # of the smoothed drift; LSODA can crawl where a switch is sharp
 MOST_JOBS = 64  # levels of the per-server loops; the cases measured stay far below
 
 
@@ -133,3 +135,46 @@ def ciw_seconds_per_job(N: int, d: int, lam: float, jobs: int, seed: int = 1) ->
     started = time.perf_counter()
     simulation.simulate_until_max_customers(jobs)
     return (time.perf_counter() - started) / jobs
+
+
+@kernel
+def _smoothed_drift(x, d, lam, width, out):
+    """Fill `out` with the drift of the fluid model; a class with y_j servers takes y_j/(y_j + width) of the flow."""
+    out[:, :] = 0.0
+    left = lam
+    for j in range(len(x)):
+        held = max(0.0, x[: j + 1, j].sum())
+        flow = left * held / (held + width) if j + 1 < len(x) else 0.0
+        left -= flow
+        for i in range(j + 1):
+            mass = x[i, j]
+            if i >= 1:
+                out[i, j] -= mass
+                out[i - 1, j] += mass
+            out[i, j] -= lam * d * mass
+            out[i, i] += lam * d * mass
+            if held > 0.0 and flow > 0.0:
+                out[i, j] -= flow * mass / held
+                out[i + 1, j + 1] += flow * mass / held
+
+
+def smoothed_path(start, d, lam, grid, width, tolerance):
+    """Return the queue-length occupancy float64[t, i] by LSODA on the smoothed drift; None where it fails."""
+    upper, x, out = np.triu_indices(len(start)), np.zeros_like(start), np.zeros_like(start)
+    calls = iter(range(MOST_CALLS))
+
+    def drift(_, flat):
+        next(calls)
+        x[upper] = flat
+        _smoothed_drift(x, d, lam, width, out)
+        return out[upper].copy()
+
+    try:
+        solution = solve_ivp(drift, (0, grid[-1]), start[upper], "LSODA", grid, rtol=tolerance, atol=tolerance / 1e3)
+    except StopIteration:
+        return None
+    if not solution.success:
+        return None
+    states = np.zeros((len(grid), *start.shape))
+    states[:, upper[0], upper[1]] = solution.y.T
+    return states.sum(axis=2)

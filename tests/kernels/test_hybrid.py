@@ -104,7 +104,7 @@ def test_a_class_that_empties_and_fills_within_a_step_is_seen():
 def test_no_progress_is_reported():
     x = state(1, 5)
     states = np.empty((1, *x.shape))
-    end, _, reached, steps = hybrid.integrate_mode(x, 1, 2, 0.7, 0.0, np.array([1.0]), 0.0, states)
+    end, _, reached, steps = hybrid.integrate_mode(x, 1, 2, 0.7, 0.0, np.array([1.0]), 1e-30, states)
     assert end == hybrid.STALLED
     assert reached == 0
     assert steps < hybrid.MAX_STEPS

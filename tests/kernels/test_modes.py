@@ -19,7 +19,7 @@ def test_kernels_pass_in_every_mode(mode, tmp_path):
     environment = os.environ | {mode: "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "-W", OVERFLOW,
-         KERNELS / "test_memory.py", KERNELS / "test_memoryless.py", KERNELS / "test_sfc64.py"],
+         *(KERNELS / f"test_{name}.py" for name in ("hybrid", "memory", "memoryless", "sfc64"))],
         env=environment, cwd=KERNELS.parents[1], capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

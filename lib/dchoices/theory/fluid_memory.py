@@ -25,7 +25,7 @@ def _with_levels(x: np.ndarray, levels: int) -> np.ndarray:
 
 def _rise(x: np.ndarray, k: int) -> tuple[np.ndarray, int]:
     """Go to mode k+1; what is left of class k, a rounding error, goes where dispatch would send it."""
-    x = _with_levels(x, k + 4)
+    x = _with_levels(x, k + 3)  # dispatch from class k+1 needs class k+2
     x[1 : k + 2, k + 1] += x[: k + 1, k]
     x[:, k] = 0.0
     return x, k + 1
@@ -47,7 +47,7 @@ def memory_path(start: np.ndarray, d: int, lam: float, grid: np.ndarray, toleran
     RuntimeError
         If the integration makes no progress, or switches without end.
     """
-    x, k = _first_mode(_with_levels(start, max(len(start), queue_bound(lam, d)) + 3), d)
+    x, k = _first_mode(_with_levels(start, max(len(start), queue_bound(lam, d)) + 1), d)
     time, steps = 0.0, 0
     parts: list[np.ndarray] = []
     modes: list[int] = []
