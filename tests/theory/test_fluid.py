@@ -51,7 +51,7 @@ def test_closed_form_from_empty_below_the_threshold(lam, d):
     assert path.state.values[:, 0, 1] == pytest.approx(remembered, abs=1e-8)
 
 
-@pytest.mark.parametrize("start", ["empty", "overloaded-2", "stale-3"])
+@pytest.mark.parametrize("start", ["empty", "overloaded-2", "stale-3", "random-2"])
 @pytest.mark.parametrize(("lam", "d"), [(0.4, 2), (0.7, 2), (0.9, 1)])
 def test_scheme_without_modes_agrees(start, lam, d):
     """The extrapolated first-order scheme; its own error decides the tolerance."""
@@ -72,7 +72,7 @@ def _memory_policy():
     return registry.get("sq-memory")
 
 
-@pytest.mark.parametrize("start", ["empty", "overloaded-3", "stale-6"])
+@pytest.mark.parametrize("start", ["empty", "overloaded-3", "stale-6", "random-4"])
 @pytest.mark.parametrize(("lam", "d"), [(0.4, 2), (0.64, 3), (0.7, 2), (0.8, 1), (0.9, 5)])
 def test_paths_settle_at_the_fixed_point_and_keep_mass(start, lam, d):
     path = dc.fluid_path(lam, d, [*GRID, 400.0], start=start)
@@ -120,11 +120,13 @@ def test_memoryless_with_one_probe_is_m_m_1_early_on():
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        ([[0.5, 0.4], [0, 0]], "sum to"),
-        ([[0.5, 0.0], [0.5, 0.0]], "i > j"),
-        ([[1.5, -0.5], [0, 0]], ">= 0"),
-        ([[float("nan"), 1], [0, 0]], "finite"),
-        ("full", "start = 'full'"),
+        ([[0.5, 0.4], [0, 0]], r"start: fractions sum to 0\.9, must sum to 1"),
+        ([[0.5, 0.0], [0.5, 0.0]], r"start: X\[1, 0\] = 0\.5: must be 0 for i > j"),
+        ([[1.5, -0.5], [0, 0]], r"start: X\[0, 1\] = -0\.5: must be finite and >= 0"),
+        ([[float("nan"), 1], [0, 0]], r"start: X\[0, 0\] = nan: must be finite"),
+        ("full", "start = 'full': must be empty, fixed-point, overloaded-m, stale-m or random-m with m up to 12"),
+        ("random-0", "start = 'random-0'"),
+        ("stale-13", "start = 'stale-13'"),
         ([1.0], "shape"),
     ],
 )
