@@ -159,6 +159,20 @@ def test_a_short_ladder_is_inconclusive():
     assert verdict("P1", study(ladder=ladder(sizes=(10, 100, 1000)))) == "inconclusive"
 
 
+def test_all_replicates_count_and_missing_ones_do_not():
+    cells = {cell.at.rpartition(",")[0]: cell for cell in engine.REGISTRY["P1"].check(study(), engine.CLAIM)}
+    logs = np.log(ladder().sup_distance.sel(start="random-3", d=2, λ=[0.6, 0.72, 0.9]))
+    points = logs.mean("λ").stack(point=("N", "replicate")).dropna("point")
+    assert points.size == 5 * 10 + 3
+    slope = np.polyfit(np.log(points.N.values), points.values, 1)[0]
+    assert cells["start random-3, d = 2, λ above 1 - 1/d, N to 10000000"].value == pytest.approx(slope)
+
+
+def test_the_control_of_the_fluid_limit_fails_from_every_start(right):
+    cells = list(engine.REGISTRY["P1"].check(right, "d+1"))
+    assert [cell.verdict for cell in cells] == ["fail"] * 2 * 4  # d; the trajectories and three starts
+
+
 def test_scattered_distances_are_inconclusive():
     """The top of the ladder, with its few replicates, has to count for the interval."""
     runs = ladder()
