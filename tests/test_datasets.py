@@ -53,6 +53,34 @@ def test_what_does_not_fit_the_registry_is_not_written(tmp_path, change, message
     assert not list(tmp_path.iterdir())
 
 
+def ladder(absent=None):
+    """Distances of three replicates, but for what `absent` tells of (replicate, N)."""
+    values = np.full((3, 2, 1, 2), 0.5)
+    coords = {"replicate": [0, 1, 2], "N": [10, 100], "d": [2], "λ": [0.4, 0.9]}
+    ds = xr.Dataset({"sup_distance": (tuple(coords), values)}, coords=coords)
+    return ds if absent is None else ds.where(~absent(ds))
+
+
+def test_an_n_may_have_fewer_replicates_than_others(tmp_path):
+    few = ladder(lambda ds: (ds.N == 100) & (ds.replicate > 1))
+    datasets.write(few, tmp_path / "x.nc")
+    xr.testing.assert_equal(datasets.read(tmp_path / "x.nc"), few)
+
+
+@pytest.mark.parametrize(
+    "absent",
+    [
+        lambda ds: (ds.N == 100) & (ds.replicate == 1),
+        lambda ds: (ds.N == 100) & (ds.replicate >= 0),
+        lambda ds: (ds.N == 100) & (ds.replicate > 1) & (ds["λ"] > 0.5),
+    ],
+    ids=["one in between", "all of an N", "part of a replicate"],
+)
+def test_other_gaps_among_replicates_are_refused(tmp_path, absent):
+    with pytest.raises(datasets.DatasetError, match="NaN"):
+        datasets.write(ladder(absent), tmp_path / "x.nc")
+
+
 def test_damage_is_found(tmp_path):
     path = tmp_path / "x.nc"
     datasets.write(sample(), path)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import dchoices as dc
 import pytest
-from dchoices import registry
+from dchoices import registry, starts
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -53,6 +53,15 @@ def test_every_policy_is_listed_with_its_messages():
     counts = {"0": 0, "2d": 2 * 7, "2N": 2 * 1000, "1 if it is idle, else 0": 0.25}
     for name, cost in listed.items():
         assert registry.get(name).messages_per_job(1000, 7, 0.25) == counts[cost], name
+
+
+def test_every_start_is_listed_with_its_matrix():
+    table = README[README.index("| start |") : README.index("## Policies")]
+    rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()[2:]]
+    for name, _, *matrix in rows[:-1]:
+        named = eval(matrix[0].strip("`"), {"dc": dc, "m": 3})
+        assert starts.label(named) == name.strip("`").replace("-m", "-3")
+    assert [name for name, *_ in rows] == ["`empty`", "`overloaded-m`", "`stale-m`", "`random-m`", "`fixed-point`"]
 
 
 def test_links_lead_to_files():

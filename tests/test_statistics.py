@@ -29,6 +29,39 @@ def test_simultaneous_intervals_cover_together():
     assert 0.935 < covered < 0.97
 
 
+def test_slope_is_that_of_a_fit_to_all_samples():
+    rng = np.random.default_rng(1)
+    x = np.array([2.0, 3.0, 5.0])
+    samples = [rng.normal(size=n) + 2 * at for n, at in zip((4, 3, 2), x, strict=True)]
+    fit = stats.linregress(np.repeat(x, (4, 3, 2)), np.concatenate(samples))
+    assert statistics.slope(x, samples)[0] == pytest.approx(fit.slope)
+    with pytest.raises(ValueError, match="1 at one x"):
+        statistics.slope(x, [np.ones(3), np.ones(1), np.ones(2)])
+
+
+def test_slope_against_two_values_is_welchs_difference():
+    one, other = np.array([1.0, 2.0, 4.0, 8.0]), np.array([3.0, 3.5, 9.0])
+    slope, error, freedom = statistics.slope(np.array([0.0, 2.0]), [one, other])
+    welch = stats.ttest_ind(other, one, equal_var=False)
+    low, high = welch.confidence_interval(0.95)
+    assert freedom == pytest.approx(welch.df)
+    assert 2 * slope == pytest.approx((low + high) / 2)
+    assert 2 * error * statistics.student(freedom) == pytest.approx((high - low) / 2)
+
+
+@pytest.mark.parametrize(("foot", "top"), [(1, 1), (1, 2), (2, 1)], ids=["alike", "wide top", "wide foot"])
+def test_slope_intervals_cover_with_few_samples_at_the_top(foot, top):
+    """The ladder of the paper's profile: 95 %, up to the sampling error of 5000 repetitions."""
+    rng = np.random.default_rng(2)
+    x, number, spread = np.arange(6.0), [30, 30, 30, 30, 10, 4], [foot, 1, 1, 1, 1, top]
+    covered = 0
+    for _ in range(5000):
+        samples = [1 - 0.5 * at + s * rng.normal(size=n) for at, n, s in zip(x, number, spread, strict=True)]
+        slope, error, freedom = statistics.slope(x, samples)
+        covered += abs(slope + 0.5) <= error * statistics.student(freedom)
+    assert 0.94 < covered / 5000 < 0.96
+
+
 def test_total_variation():
     assert dc.total_variation([1, 0], [0, 1]) == 1
     assert dc.total_variation([0.5, 0.5], [0.5, 0.25, 0.25]) == pytest.approx(0.25)

@@ -24,6 +24,7 @@ _EXPORTS = {
     "overloaded": "starts",
     "policies": "registry",
     "queue_bound": "theory.closed_forms",
+    "random_start": "starts",
     "register_policy": "registry",
     "service_law": "service",
     "simulate": "simulation",

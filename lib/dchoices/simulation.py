@@ -108,8 +108,9 @@ def simulate(
         Independent replicates.
     seed : int
         Seed >= 0; the stream of a replicate is keyed by all that identifies it.
-    start : {"empty", "fixed-point"} or array_like
-        Initial fractions X[i, j], rounded to counts.
+    start : str or array_like
+        "empty", "fixed-point", "overloaded-m", "stale-m", "random-m", or a matrix X[i, j] of fractions of servers;
+        rounded to counts.
 
     Returns
     -------

@@ -11,6 +11,8 @@ from dchoices import validation
 from dchoices.registry import Policy
 
 SUM_TOLERANCE = 1e-9  # a start is refused when its fractions miss 1 by more; rounding in user code stays below
+MAX_RANDOM = 12  # the largest m of a random start, as of the others that are given by a name
+FRACTION_BITS = 30  # a random start is made of multiples of 2^-30, whose sums are exact in doubles
 
 
 def overloaded(m: int) -> np.ndarray:
@@ -35,6 +37,32 @@ def stale(m: int) -> np.ndarray:
     return _all_at(0, validation.integer("m", m, 0))
 
 
+def random_start(m: int) -> np.ndarray:
+    """Return a start over all pairs 0 <= i <= j <= m, drawn once for each m: the start "random-m".
+
+    The fractions of the n pairs are the n gaps that n - 1 uniform points leave in [0, 1], so uniform among the
+    distributions (Dirichlet with unit weights). The points are raw outputs of numpy's PCG64 seeded by m, cut to
+    `FRACTION_BITS`: the matrix sums to 1 exactly, and is the same to the last bit on every machine and with every
+    version of numpy.
+
+    Returns
+    -------
+    float64[m + 1, m + 1]
+        X[i, j], positive for i <= j and else 0.
+
+    Raises
+    ------
+    ValueError
+        If m is no integer in [1, 12].
+    """
+    size = validation.integer("m", m, 1, MAX_RANDOM) + 1
+    pairs = np.triu_indices(size)
+    points = np.random.PCG64(size - 1).random_raw(pairs[0].size - 1) >> np.uint64(64 - FRACTION_BITS)
+    matrix = np.zeros((size, size))
+    matrix[pairs] = np.diff(np.sort(points.astype(np.int64)), prepend=0, append=2**FRACTION_BITS) / 2**FRACTION_BITS
+    return matrix
+
+
 def _all_at(i: int, j: int) -> np.ndarray:
     matrix = np.zeros((j + 1, j + 1))
     matrix[i, j] = 1.0
@@ -47,8 +75,8 @@ def fractions(start: Any, policy: Policy, lam: float, probes: int) -> np.ndarray
     Parameters
     ----------
     start : str or array_like
-        "empty"; "fixed-point", the fluid fixed point of `policy` at λ with so many probes; "overloaded-m" or "stale-m"
-        with an integer m, as `overloaded` and `stale`; or a matrix X[i, j].
+        "empty"; "fixed-point", the fluid fixed point of `policy` at λ with so many probes; "overloaded-m", "stale-m" or
+        "random-m" with an integer m, as `overloaded`, `stale` and `random_start`; or a matrix X[i, j].
 
     Raises
     ------
@@ -64,9 +92,13 @@ def fractions(start: Any, policy: Policy, lam: float, probes: int) -> np.ndarray
 def _named(name: str) -> np.ndarray:
     if name == "empty":
         return overloaded(0)
-    if not (match := re.fullmatch(r"(overloaded|stale)-([0-9]|1[0-2])", name)):
-        raise ValueError(f"start = {name!r}: must be empty, fixed-point, overloaded-m or stale-m with m up to 12")
-    return {"overloaded": overloaded, "stale": stale}[match[1]](int(match[2]))
+    match = re.fullmatch(r"(overloaded|stale|random)-([0-9]|1[0-2])", name)
+    if not match or name == "random-0":
+        raise ValueError(
+            f"start = {name!r}: must be empty, fixed-point, overloaded-m, stale-m or random-m with m up to 12 "
+            "(random-m from 1)"
+        )
+    return {"overloaded": overloaded, "stale": stale, "random": random_start}[match[1]](int(match[2]))
 
 
 def _checked(start: Any) -> np.ndarray:
@@ -87,13 +119,17 @@ def _checked(start: Any) -> np.ndarray:
         raise ValueError(f"start with shape {given.shape}: must be a matrix X[i, j] of fractions")
     square = np.zeros((max(given.shape),) * 2)
     square[: given.shape[0], : given.shape[1]] = given
-    if not np.isfinite(square).all() or (square < 0).any():
-        raise ValueError("start: every fraction must be finite and >= 0")
-    if np.tril(square, -1).any():
-        raise ValueError("start: X[i, j] must be 0 for i > j, an observation is never below the queue")
+    _refuse("be finite and >= 0", ~np.isfinite(square) | (square < 0), square)
+    _refuse("be 0 for i > j, as an observation is never below the queue", np.tril(square, -1) != 0, square)
     if abs(square.sum() - 1) > SUM_TOLERANCE:
-        raise ValueError(f"start: fractions sum to {square.sum()!r}, must sum to 1")
+        raise ValueError(f"start: fractions sum to {square.sum():.15g}, must sum to 1")
     return square / square.sum()
+
+
+def _refuse(rule: str, wrong: np.ndarray, matrix: np.ndarray) -> None:
+    """Raise on the first entry that is wrong."""
+    for i, j in np.argwhere(wrong):
+        raise ValueError(f"start: X[{i}, {j}] = {matrix[i, j]:g}: must {rule}")
 
 
 def counts(fractions: np.ndarray, N: int) -> np.ndarray:
@@ -117,6 +153,9 @@ def label(start: Any) -> str:
     matrix = _named(start) if isinstance(start, str) else _checked(start)
     entries = [(int(i), int(j), float(matrix[i, j])) for i, j in np.argwhere(matrix)]
     if len(entries) > 1:
+        m = max(j for _, j, _ in entries)
+        if m <= MAX_RANDOM and np.array_equal(matrix[: m + 1, : m + 1], random_start(m)):
+            return f"random-{m}"
         return ";".join(f"{i},{j}:{value.hex()}" for i, j, value in entries)
     i, j, _ = entries[0]
     if j == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,46 @@ def half_width(samples: np.ndarray, confidence: float = CONFIDENCE, axis: int = 
     return quantile * samples.std(axis=axis, ddof=1) / np.sqrt(replicates)
 
 
+def student(freedom: float, cells: int = 1) -> float:
+    """Return the half-width, in standard errors, of 95 % intervals that hold for `cells` cells at once (Bonferroni)."""
+    return -float(special.stdtrit(freedom, (1 - CONFIDENCE) / 2 / cells))
+
+
 def widening(replicates: int, cells: int) -> float:
-    """Return the factor from a 95 % half-width to one that holds for `cells` cells at once (Bonferroni)."""
-    level = (1 - CONFIDENCE) / 2
-    return float(special.stdtrit(replicates - 1, level / cells) / special.stdtrit(replicates - 1, level))
+    """Return the factor from a 95 % half-width to one that holds for `cells` cells at once."""
+    return student(replicates - 1, cells) / student(replicates - 1)
+
+
+def slope(x: np.ndarray, samples: Sequence[np.ndarray]) -> tuple[float, float, float]:
+    """Return the least-squares slope of independent samples against x, its standard error and degrees of freedom.
+
+    Every sample counts alike: with n_k samples of mean m_k at x_k, and x̄ the mean of x over all samples, the slope is
+    Σ c_k m_k with c_k = n_k (x_k - x̄) / Σ n_l (x_l - x̄)². The spread s_k is estimated at each x for itself, so the
+    samples need not scatter alike: the variance is Σ c_k² s_k² / n_k, its degrees of freedom those of Welch and
+    Satterthwaite, (Σ v_k)² / Σ v_k² / (n_k - 1) with v_k = c_k² s_k² / n_k.
+
+    Parameters
+    ----------
+    x : float64[K]
+        At least two values.
+    samples : sequence of float64[n_k]
+        At least two samples at each x.
+
+    Raises
+    ------
+    ValueError
+        If a value of x has fewer than two samples.
+    """
+    number = np.array([values.size for values in samples])
+    if number.min() < 2:
+        raise ValueError(f"samples: {number.min()} at one x, an interval needs at least 2")
+    centred = x - np.average(x, weights=number)
+    weight = number * centred / (number @ centred**2)
+    mean, variance = np.array([(values.mean(), values.var(ddof=1) / values.size) for values in samples]).T
+    parts = weight**2 * variance
+    total = parts.sum()
+    freedom = total**2 / (parts**2 / (number - 1)).sum() if total > 0 else number.sum() - number.size
+    return float(weight @ mean), float(np.sqrt(total)), float(freedom)
 
 
 def halves_statistic(first: np.ndarray, second: np.ndarray) -> float:

@@ -53,7 +53,10 @@ def stationary(sizes=SIZES, ci95=1e-5):
     )
 
 
-def distances(slope, control_slope, sizes=(100, 1000, 10_000, 100_000), loads=(0.3, 0.4, 0.6, 0.72, 0.9)):
+LADDER = (100, 1000, 10_000, 100_000)
+
+
+def distances(slope, control_slope, sizes=LADDER, loads=(0.3, 0.4, 0.6, 0.72, 0.9)):
     rng = np.random.default_rng(1)
     shape = (10, len(sizes), 2, len(loads))
     size = np.array(sizes, float)[None, :, None, None]
@@ -65,13 +68,20 @@ def distances(slope, control_slope, sizes=(100, 1000, 10_000, 100_000), loads=(0
     )
 
 
+def ladder(changed=None, sizes=(*LADDER, 10**6, 10**7)):
+    """From three starts, with three replicates at the largest N; `changed` are the distances of one start."""
+    starts = {name: distances(-0.5, -0.05, sizes) for name in ("empty", "stale-2", "random-3")} | (changed or {})
+    runs = xr.concat([run.assign_coords(start=name) for name, run in starts.items()], "start")
+    return runs.where(runs.N.isin(sizes[:-1]) | (runs.replicate < 3))
+
+
 def study(**changes):
     right = distances(-0.5, -0.05)
     parts = {
         "stationary": stationary(),
         "fixed_points": dc.fixed_point_grid(np.linspace(0.05, 0.99, 40), PROBES),
         "trajectories": right,
-        "starts": right.expand_dims(start=["stale-2"]),
+        "ladder": ladder(),
     }
     return {**parts, **changes}
 
@@ -127,17 +137,45 @@ def test_intervals_hold_for_all_cells_at_once():
 
 
 @pytest.mark.parametrize(("slope", "expected"), [(-0.5, "pass"), (-0.25, "fail"), (-0.75, "fail"), (-0.02, "fail")])
-def test_slopes(slope, expected):
+@pytest.mark.parametrize("start", ["empty", "random-3"])
+def test_slopes(slope, expected, start):
     assert verdict("P1", study(trajectories=distances(slope, 0.0))) == expected
+    assert verdict("P1", study(ladder=ladder({start: distances(slope, 0.0, (*LADDER, 10**6, 10**7))}))) == expected
 
 
 def test_one_wrong_side_of_one_start_is_enough_to_fail():
-    wrong = distances(-0.5, 0.0)
+    wrong = distances(-0.5, 0.0, (*LADDER, 10**6, 10**7))
     wrong.sup_distance.loc[{"d": 3, "λ": [0.72, 0.9]}] = 0.2
-    assert verdict("P1", study(starts=wrong.expand_dims(start=["stale-2"]))) == "fail"
+    wrong = study(ladder=ladder({"stale-2": wrong}))
+    assert verdict("P1", wrong) == "fail"
+    (cell,) = [cell for cell in engine.REGISTRY["P1"].check(wrong, engine.CLAIM) if cell.verdict == "fail"]
+    assert cell.at.startswith("start stale-2, d = 3, λ above 1 - 1/d, N to 10000000")
 
 
 def test_a_short_ladder_is_inconclusive():
-    short = distances(-0.5, 0.0, sizes=(1000, 10_000))
-    assert verdict("P1", study(trajectories=short)) == "inconclusive"
-    assert verdict("P1", study(starts=short.expand_dims(start=["stale-2"]))) == "inconclusive"
+    short = (1000, 10_000)
+    assert verdict("P1", study(trajectories=distances(-0.5, 0.0, sizes=short))) == "inconclusive"
+    assert verdict("P1", study(ladder=ladder(sizes=short))) == "inconclusive"
+    assert verdict("P1", study(ladder=ladder(sizes=(10, 100, 1000)))) == "inconclusive"
+
+
+def test_all_replicates_count_and_missing_ones_do_not():
+    cells = {cell.at.rpartition(",")[0]: cell for cell in engine.REGISTRY["P1"].check(study(), engine.CLAIM)}
+    logs = np.log(ladder().sup_distance.sel(start="random-3", d=2, λ=[0.6, 0.72, 0.9]))
+    points = logs.mean("λ").stack(point=("N", "replicate")).dropna("point")
+    assert points.size == 5 * 10 + 3
+    slope = np.polyfit(np.log(points.N.values), points.values, 1)[0]
+    assert cells["start random-3, d = 2, λ above 1 - 1/d, N to 10000000"].value == pytest.approx(slope)
+
+
+def test_the_control_of_the_fluid_limit_fails_from_every_start(right):
+    cells = list(engine.REGISTRY["P1"].check(right, "d+1"))
+    assert [cell.verdict for cell in cells] == ["fail"] * 2 * 4  # d; the trajectories and three starts
+
+
+def test_scattered_distances_are_inconclusive():
+    """The top of the ladder, with its few replicates, has to count for the interval."""
+    runs = ladder()
+    scatter = np.exp(3 * np.random.default_rng(1).normal(size=runs.sup_distance.shape))
+    runs["sup_distance"] = runs.sup_distance.where(runs.N < 10**7, runs.sup_distance * scatter)
+    assert verdict("P1", study(ladder=runs)) == "inconclusive"

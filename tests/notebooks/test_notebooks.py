@@ -87,6 +87,18 @@ def test_policies_side_by_side(side_by_side):
     assert (ds.mean_response_time.sel(N=1000, policy=order).diff("policy") < 0).all()
 
 
+def test_ladder_has_its_own_replicates_at_each_n(tmp_path):
+    ds = run(NOTEBOOKS[0].with_name("ladder.ipynb"), tmp_path / "ladder.nc")
+    assert ds.start.values.tolist() == ["empty", "overloaded-3", "stale-2", "random-3"]
+    assert (ds.sup_distance.notnull().sum("replicate").transpose("N", ...).values == [[[[8]]], [[[8]]], [[[3]]]]).all()
+    np.testing.assert_allclose(ds.occupancy.sum("queue_length"), 1)
+    alone = dc.simulate("sq-memory", 10_000, 2, 0.9, ds.t.values, replicates=3, seed=1, start=dc.random_start(3))
+    for name, d in (("sup_distance", 2), ("sup_distance_control", 3)):
+        expected = dc.sup_distance(alone, dc.fluid_paths(0.9, d, ds.t.values, start="random-3"))
+        place = {"start": "random-3", "N": [10_000], "d": [2], "λ": [0.9], "replicate": [0, 1, 2]}
+        np.testing.assert_array_equal(ds[name].sel(place), expected)
+
+
 @pytest.mark.usefixtures("side_by_side")
 def test_the_policy_of_the_notebook_meets_its_limit():
     """In the limit the share s_i of servers with i jobs or more satisfies s_(i+1) = λ (s_i² + s_i) / 2."""

@@ -79,7 +79,8 @@ def trajectories(rng, path, sizes, replicates):
     )
 
 
-def starts(rng, path, sizes, names, replicates):
+def ladder(rng, path, sizes, names, replicates):
+    """With one replicate less at the largest N, where there are several."""
     t = path["t"].values[::10]
     shape = (replicates, len(sizes), path.sizes["d"], path.sizes["λ"])
     pairs = [distances(rng, shape, sizes) for _ in names]
@@ -87,7 +88,7 @@ def starts(rng, path, sizes, names, replicates):
         path["occupancy"].sel(t=t).values, (len(names), len(sizes), *path["occupancy"].sel(t=t).shape)
     )
     dims = ("start", "replicate", "N", "d", "λ")
-    return xr.Dataset(
+    ds = xr.Dataset(
         {
             "sup_distance": (dims, np.array([near for near, _ in pairs])),
             "sup_distance_control": (dims, np.array([control for _, control in pairs])),
@@ -97,8 +98,11 @@ def starts(rng, path, sizes, names, replicates):
             "start": list(names), "replicate": np.arange(replicates), "N": list(sizes), "d": path["d"],
             "λ": path["λ"], "t": t, "queue_length": path["queue_length"],
         },
-        attrs("starts", replicates=replicates),
+        attrs("ladder", replicates=[replicates] * (len(sizes) - 1) + [max(1, replicates - 1)]),
     )  # fmt: skip
+    absent = (ds["N"] == sizes[-1]) & (ds["replicate"] == replicates - 1) & (replicates > 1)
+    distance = ["sup_distance", "sup_distance_control"]
+    return ds.assign(ds[distance].where(~absent).transpose(*dims))
 
 
 def fixed_points(d, n_loads):
@@ -259,7 +263,7 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
     path = fluid(d, loads, np.arange(0, 20 + t_step / 2, t_step))
     return {
         "trajectories": trajectories(rng, path, sizes, replicates),
-        "starts": starts(rng, path, sizes, ["overloaded-3", "stale-2"], replicates),
+        "ladder": ladder(rng, path, sizes, ["overloaded-3", "stale-2"], replicates),
         "fluid": path,
         "fixed_points": fixed_points(d, n_loads),
         "stationary": stationary(rng, policies, sizes, d, loads, replicates),

@@ -5,6 +5,7 @@ import pypdf
 import pytest
 from dchoices import plots
 from dchoices.report import __main__ as report
+from dchoices.report.study import Study
 from made_up_study import claims, study, write
 
 OUTPUTS = {"report.html", "report.pdf", "claims.md", "main-figure.svg"}
@@ -90,6 +91,16 @@ def test_the_policies_are_in_a_table(built):
     assert "<td>20\u202f000</td>" in section
     assert "registered in the notebook" in section
     assert "policies random, my-policy(2), sq(2)," in section
+
+
+def test_parameters_are_shown_as_given_and_those_of_split_jobs_joined(tmp_path):
+    data = write(tmp_path / "smoke", study(n_loads=20), claims())
+    for part, lam in (("a", [0.9, 0.3]), ("b", [0.4, 0.3])):
+        file = data / "parameters" / "ladder" / f"{part}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{{N: [100, 1000, 10], replicates: [5, 5, 3], lam: {lam}, output: x.nc}}")
+    shown = Study.read(data).parameters("ladder")
+    assert shown == {"N": [100, 1000, 10], "replicates": [5, 5, 3], "lam": [0.3, 0.4, 0.9]}
 
 
 def test_the_colophon_shows_times_seeds_and_hashes(built):

@@ -84,24 +84,18 @@ def test_closed_form_where_its_two_rates_meet():
     assert state[0, 1] == pytest.approx(closed_form(0.5, 2, 1.5)[1], abs=1e-8)
 
 
-@pytest.mark.parametrize("start", ["empty", "overloaded-3", "stale-3", "spread"])
+@pytest.mark.parametrize("start", ["empty", "overloaded-3", "stale-3", "random-3"])
 @pytest.mark.parametrize(("lam", "d"), [(0.4, 2), (0.7, 2), (0.9, 2), (0.9, 1), (0.95, 3), (0.6, 1), (0.95, 5)])
 def test_scheme_without_modes_agrees(start, lam, d):
     """Two first-order runs, extrapolated; their third says how far that can be trusted."""
     assert dc.distance_to_switch(lam, d) >= 0.01
     times = np.array([0.5, 1.0, 2.0, 5.0, 10.0])
-    matrix = spread(3) if start == "spread" else starts.fractions(start, MEMORY, lam, d)
+    matrix = starts.fractions(start, MEMORY, lam, d)
     coarse, middle, fine = (scheme(matrix, lam, d, times, steps) for steps in (5_000, 10_000, 20_000))
     path = dc.fluid_path(lam, d, times, start=matrix).occupancy.values
     assert distance(2 * fine - middle, 2 * middle - coarse) < 1e-6
     assert distance(path, 2 * fine - middle) < 1e-6
     assert distance(path, fine) > 1e-6, "the scheme itself must be too coarse to pass"
-
-
-def spread(m, seed=1):
-    """A random start on all pairs i <= j <= m."""
-    matrix = np.triu(np.random.default_rng(seed).exponential(size=(m + 1, m + 1)))
-    return matrix / matrix.sum()
 
 
 @pytest.mark.parametrize("start", ["empty", "overloaded-3", "stale-6"])
@@ -146,7 +140,7 @@ def test_any_start(start, d, lam, tolerance):
 def test_jobs_are_neither_lost_nor_made():
     """The mean queue changes at rate λ - (1 - p_0): its integral against the path, by Simpson's rule."""
     t = np.linspace(0, 8, 8001)
-    path = dc.fluid_path(0.8, 2, t, start=spread(4)).occupancy
+    path = dc.fluid_path(0.8, 2, t, start="random-4").occupancy
     queue = (path * path.queue_length).sum("queue_length").values
     rate = 0.8 - 1 + path.sel(queue_length=0).values
     gained = (rate[:-2:2] + 4 * rate[1:-1:2] + rate[2::2]).sum() * (t[1] - t[0]) / 3
@@ -233,14 +227,13 @@ def first_order_by_queue(p, lam, steps, h, shortest):
 
 @pytest.mark.parametrize("policy", ["jsq", "jiq"])
 @pytest.mark.parametrize("lam", [0.4, 0.9])
-@pytest.mark.parametrize("start", ["overloaded-3", "spread"])
+@pytest.mark.parametrize("start", [dc.overloaded(3), dc.random_start(4)], ids=["overloaded", "random"])
 def test_jsq_and_jiq_against_schemes_without_modes(policy, lam, start):
-    matrix = spread(4) if start == "spread" else dc.overloaded(3)
-    path = dc.fluid_path(lam, 0, [1.0, 3.0, 12.0], start=matrix, policy=policy).occupancy.values
+    path = dc.fluid_path(lam, 0, [1.0, 3.0, 12.0], start=start, policy=policy).occupancy.values
     runs = []
     for steps in (5_000, 10_000):
         p, run = np.zeros(60), []
-        p[: len(matrix)] = matrix.sum(axis=1)
+        p[: len(start)] = start.sum(axis=1)
         for duration in (1, 2, 9):
             first_order_by_queue(p, lam, duration * steps, 1 / steps, policy == "jsq")
             run.append(p.copy())
@@ -260,9 +253,8 @@ def test_random_is_one_probe_without_memory(lam):
 def test_dispatch_is_what_simulated_jobs_find(policy, d):
     """Shares of jobs by queue and by observation, and response times, against 10^6 servers from a random start."""
     t = np.arange(0, 4.01, 0.02)
-    matrix = spread(3)
-    path = dc.fluid_path(0.8, d, t, start=matrix, policy=policy)
-    run = dc.simulate(policy, 10**6, d, 0.8, t, replicates=1, start=matrix, seed=1)
+    path = dc.fluid_path(0.8, d, t, start="random-3", policy=policy)
+    run = dc.simulate(policy, 10**6, d, 0.8, t, replicates=1, start="random-3", seed=1)
     run = run.isel(replicate=0, N=0, d=0, λ=0)
     for sent, dispatch in ((run.sent_by_queue, path.dispatch_by_queue), (run.sent_by_observation, path.dispatch)):
         share = sent.values[1:].sum(axis=0) / sent.values[1:].sum()
@@ -305,11 +297,13 @@ def test_memoryless_with_one_probe_is_m_m_1_early_on():
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        ([[0.5, 0.4], [0, 0]], "sum to"),
-        ([[0.5, 0.0], [0.5, 0.0]], "i > j"),
-        ([[1.5, -0.5], [0, 0]], ">= 0"),
-        ([[float("nan"), 1], [0, 0]], "finite"),
-        ("full", "start = 'full'"),
+        ([[0.5, 0.4], [0, 0]], r"start: fractions sum to 0\.9, must sum to 1"),
+        ([[0.5, 0.0], [0.5, 0.0]], r"start: X\[1, 0\] = 0\.5: must be 0 for i > j"),
+        ([[1.5, -0.5], [0, 0]], r"start: X\[0, 1\] = -0\.5: must be finite and >= 0"),
+        ([[float("nan"), 1], [0, 0]], r"start: X\[0, 0\] = nan: must be finite"),
+        ("full", "start = 'full': must be empty, fixed-point, overloaded-m, stale-m or random-m with m up to 12"),
+        ("random-0", "start = 'random-0'"),
+        ("stale-13", "start = 'stale-13'"),
         ([1.0], "shape"),
     ],
 )

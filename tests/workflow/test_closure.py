@@ -142,7 +142,7 @@ def test_the_real_package(monkeypatch):
     for kernel in ("memory", "memoryless"):
         assert {study for study, files in studies.items() if f"lib/dchoices/kernels/{kernel}.py" in files} == {
             "trajectories",
-            "starts",
+            "ladder",
             "stationary",
             "policies",
         }

@@ -18,8 +18,8 @@ seed: 1
 studies:
   trajectories: {N: [100, 1000], d: &d [1, 2], lam: &lam [0.3, 0.5, 0.7, 0.9], t_end: 5, t_step: 0.5,
                  replicates: 3, split: [d], events: 1.0e+6}
-  starts: {starts: [overloaded-3, stale-2], N: [100], d: [2], lam: [0.4], t_end: 5, t_step: 0.1,
-           replicates: 3, events: 1.0e+6}
+  ladder: {starts: [overloaded-3, random-2], N: [100, 1000], replicates: [5, 3], d: [2], lam: [0.4], t_end: 5,
+           t_step: 0.1, events: 1.0e+6}
   fluid: {d: *d, lam: *lam, t_end: 5, t_step: 0.5}
   fixed_points: {d: [1, 2, 3], lam_points: 50}
   stationary: {policies: [sq-memory, sq], N: [100], d: *d, lam: [0.3, 0.9], warm_up: 2, horizon: 2, shortest: 20,
@@ -48,6 +48,7 @@ def error_of(content):
 
 
 T = ("studies", "trajectories")
+L = ("studies", "ladder")
 S = ("studies", "stationary")
 P = ("studies", "policies")
 
@@ -83,7 +84,12 @@ P = ("studies", "policies")
         ((*S, "policies"), ["sq-memry"], "'sq-memry': must be one of sq-memory, sq, did you mean sq-memory?"),
         ((*S, "split"), ["t"], "stationary.split[0] = 't': must be one of d, lam, N"),
         ((*S, "split"), ["d", "N"], "stationary.split = ['d', 'N']: must be a list of at most one axis"),
-        (("studies", "starts", "starts"), ["over"], "starts[0] = 'over': must be empty, fixed-point, "),
+        ((*L, "starts"), ["over"], "starts[0] = 'over': must be empty, fixed-point, "),
+        ((*L, "starts"), ["random-0"], "starts[0] = 'random-0': must be empty, fixed-point, overloaded-<m>, stale-<m> "
+         "or random-<m> with a whole number m up to 12 (random-<m> from 1)"),
+        ((*L, "replicates"), 3, "ladder.replicates = 3: must be a list of at least one value, each an integer of at"),
+        ((*L, "replicates"), [3, 1], "ladder.replicates[1] = 1: must be an integer of at least 2"),
+        ((*L, "split"), ["N"], "ladder.split[0] = 'N': must be one of d, lam"),
         ((*T, "lamda"), [0.5], "trajectories.lamda = [0.5]: unknown key, did you mean lam?; must be one of"),
         (("sed",), 1, "sed = 1: unknown key, did you mean seed?; must be one of profile, seed, studies"),
         ((*P, "policies", "jsqq"), 0, "policies.jsqq = 0: unknown key, did you mean jsq?; must be one of jiq, jsq, "),
@@ -98,6 +104,7 @@ P = ("studies", "policies")
         ((*P, "d"), [2], "policies.d = [2]: unknown key"),
         # what the schema cannot say
         ((*P, "policies", "sq-distinct"), 200, "sq-distinct = 200: different servers are probed, must be at most"),
+        ((*L, "replicates"), [3], "replicates = [3]: must hold one number for each of N = [100, 1000]"),
         ((*T, "t_step"), 0.3, "trajectories.t_step = 0.3: must divide t_end = 5 into a whole number"),
         ((*T, "t_step"), 50, "trajectories.t_step = 50: must divide t_end = 5"),
         (("studies", "fluid", "lam"), [0.5], "fluid.lam = [0.5]: must be that of studies.trajectories"),
@@ -163,7 +170,7 @@ def test_the_profiles_are_valid(profile):
     path = ROOT / "config" / f"{profile}.yaml"
     plan = config.make_plan(config.read(path), str(path))
     assert plan.profile == profile
-    assert plan.studies == ["trajectories", "starts", "fluid", "fixed_points", "stationary", "policies"]
+    assert plan.studies == ["trajectories", "ladder", "fluid", "fixed_points", "stationary", "policies"]
 
 
 def test_the_schema_knows_the_policies():
@@ -196,6 +203,8 @@ def test_estimated_events():
         "replicates": 2,
     }
     assert config.estimated_events(trajectories) == pytest.approx(30 * 3.2 * 4 * 3 * 2)
+    ladder = {**trajectories, "starts": ["empty", "stale-2"], "replicates": [5, 2]}
+    assert config.estimated_events(ladder) == pytest.approx((50 + 40) * 3.2 * 4 * 3 * 2)
     stationary = {"policies": ["sq"], "N": [10], "d": [2], "lam": [0.5, 0.9], "replicates": 2}
     stationary |= {"warm_up": 3, "horizon": 7, "shortest": 10}
     assert config.estimated_events(stationary) == pytest.approx(10 * 2 * (1.5 * (10 + 14) + 1.9 * (30 + 70)))

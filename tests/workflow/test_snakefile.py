@@ -35,7 +35,7 @@ if outputs:
     os._exit(0)
 """
 
-SIMULATIONS = {"trajectories", "starts", "stationary", "policies"}
+SIMULATIONS = {"trajectories", "ladder", "stationary", "policies"}
 CLAIMS = {"Checking the claims"}
 REPORT = {"Writing the report", "The verdict"}
 MESSAGE = re.compile(
@@ -127,7 +127,7 @@ def test_touching_reruns_nothing(project):
         ("lib/dchoices/kernels/memory.py", after(*SIMULATIONS)),
         ("lib/dchoices/lumped.py", after(*SIMULATIONS)),
         ("lib/dchoices/comparison.py", after("policies")),
-        ("lib/dchoices/kernels/drift.py", after("fluid", "trajectories", "starts")),
+        ("lib/dchoices/kernels/drift.py", after("fluid", "trajectories", "ladder")),
         ("lib/dchoices/plots/__init__.py", REPORT),
         ("lib/dchoices/claims/__init__.py", CLAIMS | REPORT),
         ("lib/dchoices/report/__init__.py", REPORT),
@@ -170,16 +170,16 @@ def test_changed_parameter_reruns_its_study(project):
 
 
 def test_changed_budget_reruns_nothing(project):
-    edit_config(project, lambda content: content["studies"]["starts"].update(events=9.9e6))
+    edit_config(project, lambda content: content["studies"]["ladder"].update(events=9.9e6))
     assert planned(project) == set()
 
 
 def test_deleted_run_is_made_again(project):
-    run = next((project / "data/smoke/runs/starts").iterdir())
+    run = next((project / "data/smoke/runs/ladder").iterdir())
     content = run.read_bytes()
     run.unlink()
     try:
-        assert planned(project) == after("starts")
+        assert planned(project) == after("ladder")
     finally:
         run.write_bytes(content)
 

@@ -19,12 +19,14 @@ LADDER = 3
 SLOPE_TOLERANCE = 0.1
 
 
-def _slopes(distance: xr.DataArray) -> np.ndarray:
-    """Return, per replicate, the slope of log distance against log N, averaged over λ."""
-    points = np.log(distance.transpose("N", "replicate", "λ").values)
-    size = np.log(distance.N.values.astype(float))
-    slope = np.polyfit(size, points.reshape(size.size, -1), 1)[0]
-    return slope.reshape(points.shape[1:]).mean(axis=1)
+def _slope(distance: xr.DataArray) -> tuple[float, float, float]:
+    """Return the slope of log distance, averaged over λ, against log N, its standard error and degrees of freedom.
+
+    Replicates weigh alike at every N, as √N times the distance has a limit in law: log distance scatters alike.
+    """
+    sizes = distance.N.values
+    found = [distance.sel(N=size).dropna("replicate").transpose("replicate", "λ").values for size in sizes]
+    return statistics.slope(np.log(sizes.astype(float)), [np.log(values).mean(axis=1) for values in found])
 
 
 @claim(
@@ -32,23 +34,24 @@ def _slopes(distance: xr.DataArray) -> np.ndarray:
     statement="The occupancy converges to the fluid path as N grows, from every start.",
     source="fluid limit, " + REVIEW,
     quantity="slope of log sup-distance to the fluid path against log N, per start, d and side of the threshold, away "
-    "from steps of the bound",
+    "from steps of the bound; least squares over all replicates, with the spread at each N in its interval",
     tolerance_reason="N^(-1/2) fluctuations have slope -1/2, a wrong limit has slope 0; corrections at the foot of the "
     "ladder bend it by less than 0.1",
     controls={"d+1": "the fluid path with d + 1 probes"},
-    dataset="trajectories",
-    figure="fig-error",
+    dataset="ladder",
+    figure="fig-starts",
 )
 def fluid_limit(data: Data, model: str) -> Iterator[Cell]:
     """Slope per start, d and side of the threshold, averaged over the loads away from steps of the bound.
 
-    The control has the side above the threshold only: from empty below it, queue lengths do not depend on d.
+    The trajectories are long, from the empty system; the ladder is short in time and goes to the largest N, from every
+    start. The control has the side above the threshold only: where every job finds an idle server, d does not matter.
     """
     name = "sup_distance" if model == CLAIM else "sup_distance_control"
-    runs = {"empty": data["trajectories"][name]}
-    runs |= {str(start): data["starts"][name].sel(start=start) for start in data["starts"].start.values}
-    groups: list[tuple[str, np.ndarray]] = []
-    for start, distance in runs.items():
+    runs = [("empty", data["trajectories"][name])]
+    runs += [(str(start), data["ladder"][name].sel(start=start)) for start in data["ladder"].start.values]
+    groups: list[tuple[str, tuple[float, float, float]]] = []
+    for start, distance in runs:
         if distance.N.max() < ENOUGH_SERVERS or distance.N.size < LADDER:
             yield missing(f"a ladder of {LADDER} N up to {ENOUGH_SERVERS}, start {start}")
             continue
@@ -59,8 +62,9 @@ def fluid_limit(data: Data, model: str) -> Iterator[Cell]:
                     for x in distance["λ"].values.tolist()
                 ]
                 if any(keep):
-                    slopes = _slopes(distance.sel(d=d).isel({"λ": keep}))
-                    groups.append((f"start {start}, d = {d}, λ {side} 1 - 1/d", slopes))
-    for at, slopes in groups:
-        width = float(statistics.half_width(slopes)) * statistics.widening(slopes.size, len(groups))
-        yield Cell(at, float(slopes.mean()), width, -0.5 - SLOPE_TOLERANCE, -0.5 + SLOPE_TOLERANCE)
+                    at = f"start {start}, d = {d}, λ {side} 1 - 1/d, N to {distance.N.values.max()}"
+                    groups.append((at, _slope(distance.sel(d=d).isel({"λ": keep}))))
+    for at, (value, error, freedom) in groups:
+        width = error * statistics.student(freedom, len(groups))
+        place = f"{at}, {freedom:.0f} degrees of freedom"
+        yield Cell(place, value, width, -0.5 - SLOPE_TOLERANCE, -0.5 + SLOPE_TOLERANCE)

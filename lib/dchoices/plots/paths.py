@@ -87,13 +87,15 @@ def error(data: Datasets) -> Figure:
 
 
 def starts(data: Datasets) -> Figure:
-    """The same from the other starts, one panel per start, one line per (d, λ)."""
-    ds = data["starts"]
+    """The same from several starts up to the largest N, one panel per start, one line per (d, λ)."""
+    ds = data["ladder"]
     names = [str(s) for s in ds["start"].values]
     panels = [_error_panel(ds.sel(start=name), f"start: {name}") for name in names]
-    facts = {"starts": names, "replicates": ds.sizes["replicate"]}
-    alt = "Distance to the fluid path against N from starts other than the empty system."
-    return Figure("fig-starts", alt, ("starts",), panels, _ERROR_KEY, columns=min(2, len(panels)), facts=facts)
+    replicates = ds["sup_distance"].notnull().any(["start", "d", "λ"]).sum("replicate")
+    facts = {"starts": names, "t_end": float(ds["t"].max()), "top": int(ds["N"].max()),
+             "most": int(replicates.max()), "fewest": int(replicates.sel(N=ds["N"].max()))}  # fmt: skip
+    alt = "Distance to the fluid path against N from several starts, up to the largest N."
+    return Figure("fig-starts", alt, ("ladder",), panels, _ERROR_KEY, columns=min(2, len(panels)), facts=facts)
 
 
 _ERROR_KEY = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import platform
@@ -17,7 +18,7 @@ import yaml
 
 from dchoices import datasets, registry
 
-STUDIES = ("trajectories", "starts", "fluid", "fixed_points", "stationary", "policies")
+STUDIES = ("trajectories", "ladder", "fluid", "fixed_points", "stationary", "policies")
 HASH_DIGITS = 12
 
 
@@ -54,15 +55,17 @@ class Study:
 
     def parameters(self, study: str) -> dict[str, list[Any]]:
         """Return the values that each parameter took over the jobs of a study."""
+        jobs = list(self._jobs(study))
         taken: dict[str, list[Any]] = {}
-        for job in self._jobs(study):
-            for name, value in job.items():
-                if isinstance(value, dict):  # policies, each with its d
-                    value = [registry.label(policy, d) for policy, d in value.items()]
-                values = value if isinstance(value, list) else [value]
-                taken.setdefault(name, []).extend(v for v in values if v not in taken.get(name, []))
+        for name in jobs[0]:
+            first, *others = (_as_list(job[name]) for job in jobs)
+            if all(values == first for values in others):
+                taken[name] = first
+            else:
+                joint = list(dict.fromkeys(itertools.chain(first, *others)))
+                taken[name] = sorted(joint) if _alike(joint) else joint
         taken.pop("output", None)
-        return {name: sorted(values) if _alike(values) else values for name, values in taken.items()}
+        return taken
 
     def _jobs(self, study: str) -> Iterator[dict[str, Any]]:
         files = sorted((self.folder / "parameters" / study).glob("*.yaml"))
@@ -85,6 +88,12 @@ class Study:
                 rows.append({"job": job, "wall": _number(last, "s"), "cpu": _number(last, "cpu_time"),
                              "memory": _number(last, "max_rss")})  # fmt: skip
         return rows
+
+
+def _as_list(value: Any) -> list[Any]:
+    if isinstance(value, dict):  # policies, each with its d
+        return [registry.label(policy, d) for policy, d in value.items()]
+    return value if isinstance(value, list) else [value]
 
 
 def _alike(values: list[Any]) -> bool:

@@ -157,6 +157,7 @@ def _check(config: Any) -> dict[str, Any]:
     checked: dict[str, Any] = _whole_numbers(config, _schema())
     for name, study in checked["studies"].items():
         _check_time_grid(f"studies.{name}", study)
+    _check_replicates(checked["studies"]["ladder"])
     _check_distinct(checked["studies"]["policies"])
     trajectories, fluid = checked["studies"]["trajectories"], checked["studies"]["fluid"]
     for key in FLUID_GRID:
@@ -221,6 +222,14 @@ def _check_time_grid(field: str, study: Mapping[str, Any]) -> None:
         )
 
 
+def _check_replicates(study: Mapping[str, Any]) -> None:
+    if len(study["replicates"]) != len(study["N"]):
+        raise ConfigError(
+            f"studies.ladder.replicates = {_show(study['replicates'])}: must hold one number for each of "
+            f"N = {_show(study['N'])}"
+        )
+
+
 def _check_distinct(study: Mapping[str, Any]) -> None:
     for policy in DISTINCT:
         d, servers = study["policies"].get(policy, 1), min(study["N"])
@@ -248,7 +257,12 @@ def estimated_events(parameters: Mapping[str, Any]) -> float:
         return 0.0
     per_server = sum((1 + lam) * _duration(parameters, lam) for lam in parameters["lam"])
     cases = math.prod(len(parameters[axis]) for axis in ("d", "starts", "policies") if axis in parameters)
-    return float(sum(parameters["N"]) * per_server * cases * parameters["replicates"])
+    sizes, replicates = parameters["N"], parameters["replicates"]
+    if isinstance(replicates, list):  # one number for each N
+        servers = sum(size * number for size, number in zip(sizes, replicates, strict=True))
+    else:
+        servers = sum(sizes) * replicates
+    return float(servers * per_server * cases)
 
 
 def _duration(parameters: Mapping[str, Any], lam: float) -> float:
