@@ -107,7 +107,7 @@ def _path(policy: str, p: np.ndarray, d: int, lam: float, grid: np.ndarray, tole
 
 def _pmf(tail: np.ndarray) -> np.ndarray:
     """Return p_i = s_i - s_{i+1} with s_0 = 1."""
-    return -np.diff(tail, axis=-1, prepend=1.0, append=0.0)
+    return 0.0 - np.diff(tail, axis=-1, prepend=1.0, append=0.0)  # no minus zeros
 
 
 def _switches(k: int, lam: float, highest: int) -> tuple[Event, Event]:
