@@ -26,6 +26,8 @@ studies:
                replicates: 3, split: [d], events: 1.0e+7}
   policies: {policies: {random: 0, sq-half: 2, sq-memory: 2}, N: [100], lam: [0.3, 0.9], warm_up: 2, horizon: 2,
              shortest: 20, replicates: 3, events: 1.0e+6}
+  recursion: {policies: [sq-memory, sq], starts: [overloaded-4], N: [100], d: [2], lam: [0.6], t_end: 5, t_step: 0.1,
+              replicates: 3, events: 1.0e+6}
 """)
 
 
@@ -83,6 +85,8 @@ P = ("studies", "policies")
         ((*S, "policies"), ["sq-memry"], "'sq-memry': must be one of sq-memory, sq, did you mean sq-memory?"),
         ((*S, "split"), ["t"], "stationary.split[0] = 't': must be one of d, lam, N"),
         ((*S, "split"), ["d", "N"], "stationary.split = ['d', 'N']: must be a list of at most one axis"),
+        (("studies", "recursion", "policies"), ["jsq"], "recursion.policies[0] = 'jsq': must be one of sq-memory, sq"),
+        (("studies", "recursion", "starts"), [], "recursion.starts = []: must be a list of at least one value, each"),
         (("studies", "starts", "starts"), ["over"], "starts[0] = 'over': must be empty, fixed-point, "),
         ((*T, "lamda"), [0.5], "trajectories.lamda = [0.5]: unknown key, did you mean lam?; must be one of"),
         (("sed",), 1, "sed = 1: unknown key, did you mean seed?; must be one of profile, seed, studies"),
@@ -163,7 +167,7 @@ def test_the_profiles_are_valid(profile):
     path = ROOT / "config" / f"{profile}.yaml"
     plan = config.make_plan(config.read(path), str(path))
     assert plan.profile == profile
-    assert plan.studies == ["trajectories", "starts", "fluid", "fixed_points", "stationary", "policies"]
+    assert plan.studies == ["trajectories", "starts", "fluid", "fixed_points", "stationary", "policies", "recursion"]
 
 
 def test_the_schema_knows_the_policies():
@@ -209,7 +213,7 @@ def test_command_prints_the_plan(tmp_path, capsys):
     path = tmp_path / "good.yaml"
     path.write_text(yaml.safe_dump(GOOD))
     assert config.main([str(path)]) == 0
-    assert "profile small: 8 jobs" in capsys.readouterr().out
+    assert "profile small: 9 jobs" in capsys.readouterr().out
 
 
 def test_command_refuses_with_one_line_and_exit_code_2(tmp_path, capsys):
