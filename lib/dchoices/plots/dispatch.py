@@ -33,7 +33,7 @@ BEYOND_SWITCH = 1.25
 # Points of a path that one can tell apart.
 POINTS = DENSE // 4
 
-STEP = hv.Dimension("step", label="R_j − R_j₋₁, in steps of j")
+STEP = hv.Dimension("step", label="Rⱼ − Rⱼ₋₁")
 
 
 class Point(NamedTuple):
@@ -53,14 +53,15 @@ def recursion(data: Datasets) -> Figure:
     path = runs.sel(start=start, d=d, λ=lam, N=runs.N.max())
     found = {policy: [*_steady(data, policy), *_moving(runs, policy)] for policy in (MEMORY, MEMORYLESS)}
     panels = [
-        _diagonal(found, "below k, in steady state and on the way", "d p_j"),
-        _diagonal({p: [*_steady(data, p, every=True)] for p in found}, "steady state, every j", "d (p_j − y_j)"),
-        *_in_time(path, f"d = {d}, λ = {lam:g}, start: {start}"),
+        _diagonal(found, "below k, steady and on the way", "d pⱼ"),
+        _diagonal({p: [*_steady(data, p, every=True)] for p in found}, "steady, every j", "d (pⱼ − yⱼ)"),
+        *_in_time(path, f"d = {d}, λ = {lam:g}, from {start}"),
     ]
     key = [
         *(el.Key(f"j = {j}{' or more' * (color == COLORS[-1])}", color, "dot") for j, color in enumerate(COLORS)),
         el.Key("without memory", WITHOUT, "ring"),
-        el.Key("the recursion; in time, limit of R_j and measured d p_j", LIMIT, "dashed"),
+        el.Key("the recursion", LIMIT, "dashed"),
+        el.Key("in time: limit of Rⱼ, measured d pⱼ", COLORS[1], "solid"),
         el.Key("k moves", el.GREY, "dotted"),
     ]
     facts = {"N": int(runs.N.max()), "start": start, "d": d, "load": lam, "replicates": runs.sizes["replicate"]}
@@ -120,8 +121,11 @@ def _moving(runs: xr.Dataset, policy: str) -> Iterator[Point]:
 def _diagonal(found: dict[str, list[Point]], title: str, expected: str) -> Panel:
     """Steps against what they should be; rings without memory lie under the dots with it."""
     dims = (hv.Dimension("expected", label=expected), STEP)
-    ends = [v for points in found.values() for point in points for v in (point.expected, point.step)] or [0.0, 1.0]
-    parts: list[Any] = [el.line([min(ends), max(ends)], [min(ends), max(ends)], dims, LIMIT, "dashed", 1.2)]
+    drawn = np.array([(point.expected, point.step) for points in found.values() for point in points] or [(0.0, 1.0)])
+    ends = drawn.min(), drawn.max()
+    left, right = drawn[:, 0].min(), drawn[:, 0].max()
+    room = 0.05 * (right - left)
+    parts: list[Any] = [el.line(ends, ends, dims, LIMIT, "dashed", 1.2)]
     groups = [(found[MEMORYLESS], WITHOUT, "ring")]
     for level, color in enumerate(COLORS):
         groups.append(([p for p in found[MEMORY] if min(p.j, len(COLORS) - 1) == level], color, "dot"))
@@ -132,7 +136,7 @@ def _diagonal(found: dict[str, list[Point]], title: str, expected: str) -> Panel
                     ("95 % half-width of the difference", "@half_width{0.0e+0}")]  # fmt: skip
             columns = {"j": j, "at": at, "half_width": half}
             parts.append(el.points(x, y, dims, color, look, 6, tips, columns))
-    return Panel(hv.Overlay(parts), title)
+    return Panel(hv.Overlay(parts), title, {"xlim": (left - room, right + room)})
 
 
 def _in_time(path: xr.Dataset, title: str) -> list[Panel]:
@@ -144,7 +148,7 @@ def _in_time(path: xr.Dataset, title: str) -> list[Panel]:
     fractions, shares = [], []
     middle = (t[1:end] + t[: end - 1]) / 2
     shown = thin(middle.size, POINTS)
-    at_fraction = (el.TIME, hv.Dimension("fraction", label="share R_j of jobs, by observation j"))
+    at_fraction = (el.TIME, hv.Dimension("fraction", label="share Rⱼ of jobs"))
     at_step = (el.TIME, STEP)
     for j in levels:
         limit = path["fluid_dispatch"].isel(queue_length=j, t=slice(end))
@@ -156,16 +160,16 @@ def _in_time(path: xr.Dataset, title: str) -> list[Panel]:
         found = d * run["occupancy"].mean("replicate").values[:end]
         for j in levels:
             color = COLORS[min(j, len(COLORS) - 1)]
-            tips = [("j", f"{j}"), ("t", "@t{0.00}"), ("R_j", "@fraction{0.0000}")]
+            tips = [("j", f"{j}"), ("t", "@t{0.00}"), ("Rⱼ", "@fraction{0.0000}")]
             fractions.append(el.points(middle[shown], measured[shown, j], at_fraction, color, size=4, tooltips=tips))
             if 0 < j < levels[-1]:
-                tips = [("j", f"{j}"), ("t", "@t{0.00}"), ("R_j − R_j₋₁", "@step{0.0000}")]
+                tips = [("j", f"{j}"), ("t", "@t{0.00}"), ("Rⱼ − Rⱼ₋₁", "@step{0.0000}")]
                 step = measured[shown, j] - measured[shown, j - 1]
                 shares.append(el.line(t[:end], found[:, j], at_step, color))
                 shares.append(el.points(middle[shown], step, at_step, color, size=4, tooltips=tips))
     marks = [el.mark(at, el.GREY, "dotted") for at in switches if at <= t[end - 1]]
     return [
-        Panel(hv.Overlay([*marks, *parts]), f"{what}: {title}")
-        for what, parts in (("R_j", fractions), ("steps", shares))
+        Panel(hv.Overlay([*parts, *marks]), f"{what}, {title}")
+        for what, parts in (("jobs", fractions), ("steps", shares))
         if parts
     ]
