@@ -4,6 +4,7 @@ import dchoices as dc
 import numpy as np
 import pytest
 import xarray as xr
+from dchoices import statistics
 from dchoices.claims import engine, paper
 from dchoices.theory.closed_forms import sq_queue_length_pmf
 
@@ -236,3 +237,19 @@ def test_balance_at_every_level_is_more_than_the_recursion_below_k():
     place = {"policy": "sq-memory", "N": SIZES[-1], "d": 2, "λ": 0.72, "queue_length": [1, 2]}
     wrong.observation_occupancy.loc[place] += np.array([0.1, -0.1])
     assert verdict("P6", study(stationary=wrong)) == "fail"
+
+
+def test_recursion_below_k_is_left_to_loads_away_from_steps_of_the_bound():
+    """λ = 0.85 is next to one at d = 1; the balance at every level holds there too."""
+    cells = [cell.at for cell in engine.REGISTRY["P6"].check(study(), engine.CLAIM) if "d = 1, λ = 0.85" in cell.at]
+    assert cells
+    assert all(at.startswith("out of / into") for at in cells)
+    assert any("d = 1, λ = 0.9" in cell.at for cell in engine.REGISTRY["P6"].check(study(), engine.CLAIM))
+
+
+def test_recursion_intervals_hold_for_all_its_cells_at_once():
+    cells = list(engine.REGISTRY["P6"].check(study(stationary=stationary(ci95=1e-3)), engine.CLAIM))
+    (cell,) = [cell for cell in cells if cell.at == "j = 1, steady, N = 100000, d = 2, λ = 0.9"]
+    found = 2 * dc.fixed_point(0.9, 2).queue_length_pmf.values[1]
+    alone = (1e-3 + 2 * 1e-3) / found  # of the balance, and of the servers observed at 1
+    assert cell.half_width == pytest.approx(alone * statistics.widening(10, len(cells)))

@@ -243,7 +243,7 @@ STATEMENTS = {
     "P3": "Only if: above 1 - 1/d the share of jobs sent to observation 0 tends to d(1-λ) < 1",
     "P4": r"Queues are bounded by $Q(\lambda, d) = \lceil -\log(1-\lambda)/\log(\lambda d+1) \rceil$, tightly",
     "P5": "Without memory a positive share of servers holds i jobs for every i: λ^((d^i-1)/(d-1))",
-    "P6": "Jobs go to observations by a recursion: R_j - R_{j-1} = d p_j below k",
+    "P6": "The shares of jobs by observation obey a recursion: R_j - R_(j-1) = d p_j below k",
     "P11": "At λ = 0.995 the bound is 5 for d = 2 and 4 for d = 3",
     "P12": "One probe is enough for a bounded queue: d = 1 with memory",
 }

@@ -74,11 +74,11 @@ def _transient(runs: xr.Dataset, model: str) -> list[Ratio]:
 
 @claim(
     id="P6",
-    statement="Jobs go to observations by a recursion: R_j - R_{j-1} = d p_j below the lowest observation in use, k, "
-    "on the way as in steady state; and in steady state R_j - R_{j-1} = d (p_j - y_j) at every j.",
+    statement="The shares of jobs by observation obey a recursion: R_j - R_(j-1) = d p_j below the lowest observation in "
+    "use, k, on the way as in steady state; and in steady state R_j - R_(j-1) = d (p_j - y_j) at every j.",
     source="recursion of the fluid model's dispatch fractions, arXiv:1802.06566; at every j derived from the model",
-    quantity="(R_j - R_{j-1}) / (d p_j) for 1 <= j < k, in steady state and on windows of transients in which k stays; "
-    "steady flow out of observation j over the flow into it, (R_j + d y_j) / (R_{j-1} + d p_j), for every j >= 1",
+    quantity="(R_j - R_(j-1)) / (d p_j) for 1 <= j < k, in steady state and on windows of transients in which k stays; "
+    "steady flow out of observation j over the flow into it, (R_j + d y_j) / (R_(j-1) + d p_j), for every j >= 1",
     tolerance_reason="5 %: less than half of the 1/(d+1) by which the recursion with d + 1 probes is off, for d up to "
     "8, and more than the few servers known below k that finite N leaves",
     controls={"sq": "memoryless SQ(d)", "d+1": "the recursion with d + 1 probes"},
