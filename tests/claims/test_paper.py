@@ -1,5 +1,7 @@
 """Every check of the paper's claims, on data made from the limits and on data made wrong."""
 
+import functools
+
 import dchoices as dc
 import numpy as np
 import pytest
@@ -83,6 +85,7 @@ def distances(slope, control_slope, sizes=(100, 1000, 10_000, 100_000), loads=(0
     )
 
 
+@functools.cache
 def paths(N=200_000, t_end=5.0, noise=1e-3, start="overloaded-4", lam=0.6, d=2):
     """Jobs sent along the fluid paths with memory and without, each count with a relative error."""
     rng = np.random.default_rng(1)

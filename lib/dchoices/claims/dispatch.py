@@ -74,8 +74,8 @@ def _transient(runs: xr.Dataset, model: str) -> list[Ratio]:
 
 @claim(
     id="P6",
-    statement="The shares of jobs by observation obey a recursion: R_j - R_(j-1) = d p_j below the lowest observation in "
-    "use, k, on the way as in steady state; and in steady state R_j - R_(j-1) = d (p_j - y_j) at every j.",
+    statement="The shares of jobs by observation obey a recursion: R_j - R_(j-1) = d p_j below the lowest observation "
+    "in use, k, on the way as in steady state; and in steady state R_j - R_(j-1) = d (p_j - y_j) at every j.",
     source="recursion of the fluid model's dispatch fractions, arXiv:1802.06566; at every j derived from the model",
     quantity="(R_j - R_(j-1)) / (d p_j) for 1 <= j < k, in steady state and on windows of transients in which k stays; "
     "steady flow out of observation j over the flow into it, (R_j + d y_j) / (R_(j-1) + d p_j), for every j >= 1",
