@@ -256,3 +256,20 @@ def test_recursion_intervals_hold_for_all_its_cells_at_once():
     found = 2 * dc.fixed_point(0.9, 2).queue_length_pmf.values[1]
     alone = (1e-3 + 2 * 1e-3) / found  # of the balance, and of the servers observed at 1
     assert cell.half_width == pytest.approx(alone * statistics.widening(10, len(cells)))
+
+
+def test_recursion_fails_where_nobody_is():
+    """Levels that the limit fills and the runs leave empty: no division by 0 makes them inconclusive."""
+    empty = stationary(ci95=0.0)
+    names = ["occupancy", "dispatch_by_observation", "observation_occupancy"]
+    place = {"policy": "sq-memory", "N": SIZES[-1], "d": 2, "λ": 0.9, "queue_length": slice(1, None)}
+    for name in names:
+        empty[name].loc[place] = 0.0
+    empty.dispatch_by_observation.loc[place | {"queue_length": 0}] = 0.0
+    cells = engine.REGISTRY["P6"].check(study(stationary=empty), engine.CLAIM)
+    found = [cell.verdict for cell in cells if cell.at.endswith("steady, N = 100000, d = 2, λ = 0.9")]
+    assert found == ["fail"] * 4  # j = 1 below k, and every j from 1 to 3
+    runs = paths()
+    shown = runs.queue_length != 1
+    empty = runs.assign(occupancy=runs.occupancy * shown, sent_by_observation=runs.sent_by_observation * shown)
+    assert verdict("P6", study(recursion=empty)) == "fail"

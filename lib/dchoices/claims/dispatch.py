@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
 import xarray as xr
 
 from dchoices import statistics
@@ -15,6 +16,8 @@ from dchoices.recursion import steady_levels, windows
 # Relative error allowed to the recursion: with one probe more it is off by 1/(d+1), which is three times as much at
 # d = 5; finite N lowers R_j - R_{j-1} by y_j/p_j, where y_j is a handful of servers and p_j at least 1 %.
 RELATIVE = 0.05
+# Where no server at all was seen a ratio is taken to this, less than one server of any N: it is then far off.
+ABSENT = 1e-12
 
 Ratio = tuple[str, float, float, int]  # where, value, half-width of its own 95 % interval, replicates behind it
 
@@ -48,7 +51,8 @@ def _steady(runs: xr.Dataset, model: str) -> tuple[list[Ratio], list[Ratio]]:
             k, levels = steady_levels(lam, d)
             for j in levels:
                 at = f"j = {j}, steady, " + where({"N": N, "d": d, "λ": lam})
-                inflow, found = sent[j - 1] + probes * p[j], probes * p[j]
+                found = max(probes * p[j], ABSENT)
+                inflow = sent[j - 1] + found
                 every.append((f"out of / into {at}", (sent[j] + probes * y[j]) / inflow, error[j] / inflow, replicates))
                 if j < k and far(lam, d):
                     width = error[j] + probes * point.observation_occupancy_ci95.values[j]
@@ -65,7 +69,7 @@ def _transient(runs: xr.Dataset, model: str) -> list[Ratio]:
     for window in windows(runs, policy):
         _, probes = _policy_and_probes(model, window.place["d"])
         for j in window.levels:
-            ratios = window.steps[:, j] / (probes * window.shares[:, j])
+            ratios = window.steps[:, j] / np.maximum(probes * window.shares[:, j], ABSENT)
             place = where({name: value for name, value in window.place.items() if name != "start"})
             at = f"j = {j}, while k = {window.k} from {window.place['start']}, {place}"
             found.append((at, float(ratios.mean()), float(statistics.half_width(ratios)), ratios.size))
