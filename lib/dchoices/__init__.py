@@ -18,6 +18,7 @@ _EXPORTS = {
     "exact_stationary": "theory.exact_chain",
     "fixed_point": "theory.closed_forms",
     "fixed_point_grid": "theory.closed_forms",
+    "fluid_dispatch": "convergence",
     "fluid_path": "theory.fluid",
     "fluid_paths": "convergence",
     "optimality_threshold": "theory.closed_forms",

@@ -1,4 +1,4 @@
-"""How far simulated trajectories are from the fluid limit."""
+"""Fluid paths on the product of loads and probes, and how far simulated trajectories are from them."""
 
 from __future__ import annotations
 
@@ -54,6 +54,44 @@ def fluid_paths(
         coords={"d": ds, "λ": loads, "t": grid, "queue_length": np.arange(levels)},
     )
     return describe(paths_dataset)
+
+
+def fluid_dispatch(lam: float | Sequence[float], d: int | Sequence[int], t: Any, start: Any = "empty") -> xr.Dataset:
+    """Return where the jobs of SQ(d) with memory go along fluid paths, on the product of loads and probes.
+
+    Parameters
+    ----------
+    lam, d : scalar or list
+        Loads in (0, 1), probes per job >= 1.
+    t, start
+        As for `fluid_path`.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``fluid_dispatch`` (d, λ, t, queue_length), the fraction R_j of jobs sent to observation j, padded with zeros to
+        a common length, and ``mode`` (d, λ, t), the lowest observation k with mass.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+    """
+    loads = validation.several("lam", lam, validation.load)
+    ds = validation.several("d", d, validation.probes)
+    grid = validation.time_grid(t)
+    paths = [[fluid_path(load, probes, grid, start) for load in loads] for probes in ds]
+    levels = max(path.sizes["j"] for row in paths for path in row)
+    dispatch = [[np.pad(path.dispatch, [(0, 0), (0, levels - path.sizes["j"])]) for path in row] for row in paths]
+    return describe(
+        xr.Dataset(
+            {
+                "fluid_dispatch": (("d", "λ", "t", "queue_length"), np.array(dispatch)),
+                "mode": (("d", "λ", "t"), np.array([[path["mode"].values for path in row] for row in paths])),
+            },
+            coords={"d": ds, "λ": loads, "t": grid, "queue_length": np.arange(levels)},
+        )
+    )
 
 
 def sup_distance(simulated: xr.Dataset, fluid: xr.Dataset) -> xr.DataArray:

@@ -68,6 +68,11 @@ class LumpedChain:
         return self._at_least - np.append(self._at_least[1:], 0)
 
     @property
+    def by_observation(self) -> np.ndarray:
+        """Servers by observation, int64[L]: without memory, what is observed is the truth."""
+        return self._table.sum(axis=1) if self.policy.memory else self.by_queue
+
+    @property
     def sent_by_queue(self) -> np.ndarray:
         """Jobs sent since the counters were reset, by the queue they found, int64[L]."""
         return self._sent.sum(axis=0) if self.policy.memory else self._sent.copy()

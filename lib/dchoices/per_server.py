@@ -148,6 +148,13 @@ class PerServerSystem:
         return np.bincount(self._servers.queue, minlength=self._servers.at_least.size)
 
     @property
+    def by_observation(self) -> np.ndarray:
+        """Servers by observation, int64[L]: without memory, what is observed is the truth."""
+        if not self.policy.memory:  # what is seen may then not be kept
+            return self.by_queue
+        return np.bincount(self._servers.seen, minlength=self._servers.at_least.size)
+
+    @property
     def sent_by_queue(self) -> np.ndarray:
         """Jobs sent since the counters were reset, by the queue they found, int64[L]."""
         return self._tally.by_queue.copy()

@@ -73,6 +73,17 @@ class Policy:
     code: int = codes.SHORTEST_OF_D
     choose: Callable[..., int] | None = None
 
+    def servers_probed(self, N: int, d: int) -> float:
+        """Return the expected number of different servers among the probes of a job: N(1 - (1 - 1/N)^probes).
+
+        Parameters
+        ----------
+        N, d : int
+            Servers; the policy's d, 0 where it has none.
+        """
+        probes = self.probes(N, d)
+        return float(probes) if self.distinct else N * (1 - (1 - 1 / N) ** probes)
+
 
 _BUILT_IN = (
     Policy("random", "a random server", takes_d=False, probes=lambda N, d: 1,

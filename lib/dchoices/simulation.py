@@ -70,9 +70,9 @@ def _coordinates(**values: Any) -> dict[str, tuple[str, Any]]:
 
 
 def _trajectory(chain: LumpedChain, steps: np.ndarray, progress: tqdm) -> tuple[np.ndarray, ...]:
-    """Run one replicate; return its occupancy and jobs sent by queue and observation, and the longest queue so far.
+    """Run one replicate; return servers and jobs sent, each by queue and by observation, and the longest queue so far.
 
-    On (t, queue_length), the longest queue on (t).
+    Fractions of servers and counts of jobs on (t, queue_length), the longest queue on (t).
     """
     rows, longest = [], int(np.flatnonzero(chain.by_queue).max())
     for step in steps:
@@ -80,7 +80,8 @@ def _trajectory(chain: LumpedChain, steps: np.ndarray, progress: tqdm) -> tuple[
         progress.update(chain.advance(step))
         sent = chain.sent_by_queue
         longest = max(longest, int(np.flatnonzero(sent).max(initial=-1)) + 1)
-        rows.append((chain.by_queue / chain.N, sent, chain.sent_by_observation, longest))
+        servers = chain.by_queue / chain.N, chain.by_observation / chain.N
+        rows.append((*servers, sent, chain.sent_by_observation, longest))
     return tuple(_stack(column) for column in zip(*rows, strict=True))
 
 
@@ -115,9 +116,10 @@ def simulate(
     Returns
     -------
     xarray.Dataset
-        ``occupancy`` (replicate, N, d, λ, t, queue_length), and ``sent_by_queue`` and ``sent_by_observation`` of the
-        same dimensions: jobs sent since the time before, by the true queue and by the observation they found;
-        ``max_queue`` (replicate, N, d, λ, t), the longest queue since the start.
+        ``occupancy`` (replicate, N, d, λ, t, queue_length), and of the same dimensions ``observation_occupancy``, the
+        fraction of servers by observation, ``sent_by_queue`` and ``sent_by_observation``: jobs sent since the time
+        before, by the true queue and by the observation they found; ``max_queue`` (replicate, N, d, λ, t), the longest
+        queue since the start. Without memory, what is observed is the truth.
 
     Raises
     ------
@@ -140,12 +142,13 @@ def simulate(
             runs.append(_trajectory(LumpedChain(chosen, servers, probes, load, fractions, key), steps, progress))
     shape = (replicates, len(sizes), len(ds), len(loads), grid.size, -1)
     *levels, longest = (_stack(column) for column in zip(*runs, strict=True))
-    occupancy, by_queue, by_observation = _trim(*(array.reshape(shape) for array in levels))
+    occupancy, observed, by_queue, by_observation = _trim(*(array.reshape(shape) for array in levels))
     dims = ("replicate", "N", "d", "λ", "t", "queue_length")
     return describe(
         xr.Dataset(
             {
                 "occupancy": (dims, occupancy),
+                "observation_occupancy": (dims, observed),
                 "sent_by_queue": (dims, by_queue),
                 "sent_by_observation": (dims, by_observation),
                 "max_queue": (dims[:-1], longest.reshape(shape[:-1])),
@@ -167,21 +170,22 @@ def _measure(chain: Engine, samples: int, bound: int, response_time: np.ndarray,
     """Run one replicate over its measured window and return its time and job averages."""
     chain.reset_counters()
     highest = int(np.flatnonzero(chain.by_queue).max())
-    halves = np.zeros((2, len(chain.by_queue)), dtype=np.int64)
+    halves = np.zeros((2, 2, len(chain.by_queue)), dtype=np.int64)  # half, queue or observation, level
     for sample in range(samples):
         progress.update(chain.advance(SAMPLE_STEP))
-        by_queue = chain.by_queue
-        if len(by_queue) > halves.shape[1]:
-            halves = np.pad(halves, [(0, 0), (0, len(by_queue) - halves.shape[1])])
-        halves[2 * sample // samples] += by_queue
-    means = halves / halves.sum(axis=1, keepdims=True)
-    occupancy = means.mean(axis=0)
+        servers = np.stack([chain.by_queue, chain.by_observation])
+        if servers.shape[1] > halves.shape[2]:
+            halves = np.pad(halves, [(0, 0), (0, 0), (0, servers.shape[1] - halves.shape[2])])
+        halves[2 * sample // samples] += servers
+    means = halves / halves.sum(axis=2, keepdims=True)
+    occupancy, observed = means.mean(axis=0)
     sent, seen = chain.sent_by_queue, chain.sent_by_observation
     mean_response_time, response_time_tail = chain.response(response_time)
     level = np.arange(len(occupancy))
     return {
         "occupancy": occupancy,
         "occupancy_tail": occupancy[::-1].cumsum()[::-1],
+        "observation_occupancy": observed,
         "dispatch_by_queue": sent / sent.sum(),
         "dispatch_by_observation": seen / seen.sum(),
         "dispatch_to_idle": sent[0] / sent.sum(),
@@ -191,11 +195,36 @@ def _measure(chain: Engine, samples: int, bound: int, response_time: np.ndarray,
         "response_time_tail": response_time_tail,
         "mass_above_bound": occupancy[bound + 1 :].sum(),
         "max_queue": max(highest, int(np.flatnonzero(sent).max()) + 1),
-        "halves": means @ level,
+        "halves": means[:, 0] @ level,
     }
 
 
-BY_LEVEL = ("occupancy", "occupancy_tail", "dispatch_by_queue", "dispatch_by_observation")
+def _observation_balance(run: dict[str, Any], probed: float) -> np.ndarray:
+    """Return R_j - R_{j-1} - probed · (p_j - y_j), float64[L], which has mean 0 in the stationary system with memory.
+
+    The number of servers observed at j changes with arrivals alone, by `probed` (p_j - y_j) on average as the probed
+    servers are seen anew, and by R_{j-1} - R_j as the job is sent. The three are correlated: an interval for what is
+    left needs it from every replicate. Without memory y_j = p_j, and nothing balances R_j - R_{j-1}.
+
+    Parameters
+    ----------
+    run : dict
+        From `_measure`.
+    probed : float
+        Expected number of different servers among the probes of a job: d as N grows.
+    """
+    steps = np.diff(run["dispatch_by_observation"], prepend=0.0)
+    return steps - probed * (run["occupancy"] - run["observation_occupancy"])
+
+
+BY_LEVEL = (
+    "occupancy",
+    "occupancy_tail",
+    "observation_occupancy",
+    "observation_balance",
+    "dispatch_by_queue",
+    "dispatch_by_observation",
+)
 ESTIMATES = (
     *BY_LEVEL,
     "dispatch_to_idle",
@@ -271,9 +300,10 @@ def stationary(
     Returns
     -------
     xarray.Dataset
-        On (policy, N, d, λ): time-averaged ``occupancy`` and ``occupancy_tail`` (queue_length), the shares of jobs
-        ``dispatch_by_queue`` and ``dispatch_by_observation`` (queue_length), ``dispatch_to_idle``,
-        ``dispatch_to_observation_zero``, ``mean_queue_length``, ``mean_response_time``,
+        On (policy, N, d, λ): time-averaged ``occupancy``, ``occupancy_tail`` and ``observation_occupancy``
+        (queue_length), the shares of jobs ``dispatch_by_queue`` and ``dispatch_by_observation`` (queue_length),
+        ``observation_balance`` (queue_length; how far the latter are from what a steady state with memory asks of
+        them), ``dispatch_to_idle``, ``dispatch_to_observation_zero``, ``mean_queue_length``, ``mean_response_time``,
         ``response_time_tail`` (response_time; in the lumped chain a job that joins i others waits an Erlang(i+1) time,
         per server it is measured), ``mass_above_bound``, ``messages_per_job``, each with its ``…_ci95`` half-width,
         ``max_queue``, the measured ``horizon`` and the checked warm-up (``warm_up``, ``warm_up_z``, ``warm_up_ok``).
@@ -314,6 +344,8 @@ def stationary(
                 chain = _engine(one, servers, probes, load, seed, replicate, law, by_size.get(servers), grid)
                 progress.update(chain.advance(warm_ups[c]))
                 runs.append(_measure(chain, samples[c], bound, grid, progress))
+                probed = one.servers_probed(servers, probes)
+                runs[-1]["observation_balance"] = _observation_balance(runs[-1], probed)
                 runs[-1]["messages_per_job"] = one.messages_per_job(
                     servers, one.probes(servers, probes), runs[-1]["dispatch_to_idle"]
                 )

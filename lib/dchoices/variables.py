@@ -39,6 +39,16 @@ _ESTIMATES = {
     "occupancy_tail": Variable(
         ("policy", "N", "d", "λ", "queue_length"), "1", "fraction of servers with at least so many jobs"
     ),
+    "observation_occupancy": Variable(
+        ("replicate", "start", "policy", "N", "d", "λ", "t", "queue_length"),
+        "1",
+        "fraction of servers by observation",
+    ),
+    "observation_balance": Variable(
+        ("policy", "N", "d", "λ", "queue_length"),
+        "1",
+        "R_j - R_{j-1} - d (p_j - y_j), with the expected number of different servers among the probes for d",
+    ),
     "dispatch_by_queue": Variable(
         ("policy", "N", "d", "λ", "t", "queue_length"), "1", "fraction of jobs by the queue length they find"
     ),
@@ -84,11 +94,18 @@ VARIABLES: dict[str, Variable] = {
         ("replicate", "N", "d", "λ", "t", "queue_length"), "jobs", "jobs sent since the time before, by true queue"
     ),
     "sent_by_observation": Variable(
-        ("replicate", "N", "d", "λ", "t", "queue_length"), "jobs", "jobs sent since the time before, by observation"
+        ("replicate", "start", "policy", "N", "d", "λ", "t", "queue_length"), "jobs",
+        "jobs sent since the time before, by observation",
     ),
     "state": Variable(("t", "i", "j"), "1", "fraction of servers with i jobs and observation j"),
     "dispatch": Variable(("t", "j"), "1", "fraction of jobs sent to servers with observation j"),
-    "mode": Variable(("t",), "jobs", "lowest observation with mass, without memory the lowest queue length"),
+    "fluid_dispatch": Variable(
+        ("start", "d", "λ", "t", "queue_length"), "1",
+        "fraction of jobs sent to servers with this observation, fluid path",
+    ),
+    "mode": Variable(
+        ("start", "d", "λ", "t"), "jobs", "lowest observation with mass, without memory the lowest queue length"
+    ),
     "truncated_mass": Variable((), "1", "probability that some server is at the buffer"),
     "max_queue": Variable(
         ("replicate", "policy", "N", "d", "λ", "t"), "jobs",

@@ -1,9 +1,12 @@
 """Every check of the paper's claims, on data made from the limits and on data made wrong."""
 
+import functools
+
 import dchoices as dc
 import numpy as np
 import pytest
 import xarray as xr
+from dchoices import statistics
 from dchoices.claims import engine, paper
 from dchoices.theory.closed_forms import sq_queue_length_pmf
 
@@ -12,7 +15,7 @@ PROBES = [1, 2, 3]
 SIZES = [1000, 100_000]
 LEVELS = 4000
 CELL = ("policy", "N", "d", "λ")
-STATIONARY = ["P2", "P3", "P4", "P5", "P11", "P12"]
+STATIONARY = ["P2", "P3", "P4", "P5", "P6", "P11", "P12"]
 
 
 def limits(policy, lam, d):
@@ -27,19 +30,36 @@ def limits(policy, lam, d):
     return pmf, float(point.dispatch_to_idle), float(point.dispatch[0])
 
 
+def dispatch_limits(policy, lam, d):
+    """Shares of jobs and of servers by observation, as N grows."""
+    jobs, servers = np.zeros(LEVELS), np.zeros(LEVELS)
+    if policy == "sq":
+        servers, _, _ = limits("sq", lam, d)
+        tail = servers[::-1].cumsum()[::-1]
+        return tail**d - np.append(tail[1:], 0) ** d, servers
+    point = dc.fixed_point(lam, d)
+    jobs[: point.sizes["j"]], servers[: point.sizes["j"]] = point.dispatch, point.state.sum("i")
+    return jobs, servers
+
+
 def stationary(sizes=SIZES, ci95=1e-5):
     shape = (2, len(sizes), len(PROBES), len(LOADS))
     occupancy, idle, zero = np.zeros((*shape, LEVELS)), np.zeros(shape), np.zeros(shape)
+    jobs, observed = np.zeros_like(occupancy), np.zeros_like(occupancy)
     above = np.zeros(shape)
     for p, policy in enumerate(("sq-memory", "sq")):
         for b, d in enumerate(PROBES):
             for c, lam in enumerate(LOADS):
                 pmf, idle[p, :, b, c], zero[p, :, b, c] = limits(policy, lam, d)
                 occupancy[p, :, b, c] = pmf
+                jobs[p, :, b, c], observed[p, :, b, c] = dispatch_limits(policy, lam, d)
                 above[p, :, b, c] = pmf[dc.queue_bound(lam, d) + 1 :].sum()
     values = {
         "occupancy": ((*CELL, "queue_length"), occupancy),
         "occupancy_tail": ((*CELL, "queue_length"), occupancy[..., ::-1].cumsum(axis=-1)[..., ::-1]),
+        "dispatch_by_observation": ((*CELL, "queue_length"), jobs),
+        "observation_occupancy": ((*CELL, "queue_length"), observed),
+        "observation_balance": ((*CELL, "queue_length"), np.zeros_like(jobs)),
         "dispatch_to_idle": (CELL, idle),
         "dispatch_to_observation_zero": (CELL, zero),
         "mean_response_time": (CELL, occupancy @ np.arange(LEVELS) / np.array(LOADS)),
@@ -75,6 +95,39 @@ def ladder(changed=None, sizes=(*LADDER, 10**6, 10**7)):
     return runs.where(runs.N.isin(sizes[:-1]) | (runs.replicate < 3))
 
 
+@functools.cache
+def paths(N=200_000, t_end=5.0, noise=1e-3, start="overloaded-4", lam=0.6, d=2):
+    """Jobs sent along the fluid paths with memory and without, each count with a relative error."""
+    rng = np.random.default_rng(1)
+    t = np.arange(round(t_end / 0.05) + 1) * 0.05
+    fluid = dc.fluid_dispatch(lam, d, t, start=start)
+    levels = fluid.sizes["queue_length"]
+    occupancy = [dc.fluid_path(lam, d, t, start, policy).occupancy.values for policy in ("sq-memory", "sq")]
+    occupancy = np.array([p[:, :levels] for p in occupancy])
+    tail = 1 - np.pad(occupancy[1].cumsum(axis=1), [(0, 0), (1, 0)])
+    rates = np.array([fluid.fluid_dispatch.values[0, 0], -np.diff(tail**d, axis=1)])
+    sent = np.zeros((10, *rates.shape))
+    sent[:, :, 1:] = N * lam * 0.05 * (rates[:, 1:] + rates[:, :-1]) / 2
+    sent *= 1 + noise * rng.normal(size=sent.shape)
+    dims = ("replicate", "policy", "t", "queue_length")
+    return (
+        xr.Dataset(
+            {
+                "sent_by_observation": (dims, np.maximum(sent, 0).round().astype(int)),
+                "occupancy": (dims, np.broadcast_to(occupancy, sent.shape)),
+            },
+            coords={
+                "replicate": np.arange(10),
+                "policy": ["sq-memory", "sq"],
+                "t": t,
+                "queue_length": np.arange(levels),
+            },
+        )
+        .expand_dims(start=[start], N=[N], d=[d], λ=[lam])
+        .merge(fluid.expand_dims(start=[start]), join="exact")
+    )
+
+
 def study(**changes):
     right = distances(-0.5, -0.05)
     parts = {
@@ -82,6 +135,7 @@ def study(**changes):
         "fixed_points": dc.fixed_point_grid(np.linspace(0.05, 0.99, 40), PROBES),
         "trajectories": right,
         "ladder": ladder(),
+        "recursion": paths(),
     }
     return {**parts, **changes}
 
@@ -102,7 +156,7 @@ def test_a_claim_passes_on_its_limits_and_every_control_fails(claim, right):
         assert verdict(claim, right, control) == "fail", control
 
 
-@pytest.mark.parametrize("claim", ["P2", "P3", "P4", "P11", "P12"])
+@pytest.mark.parametrize("claim", ["P2", "P3", "P4", "P6", "P11", "P12"])
 def test_a_dispatcher_that_ignores_its_memory_is_caught(claim):
     runs = stationary()
     memoryless = runs.sel(policy=["sq"])
@@ -179,3 +233,81 @@ def test_scattered_distances_are_inconclusive():
     scatter = np.exp(3 * np.random.default_rng(1).normal(size=runs.sup_distance.shape))
     runs["sup_distance"] = runs.sup_distance.where(runs.N < 10**7, runs.sup_distance * scatter)
     assert verdict("P1", study(ladder=runs)) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    "poor",
+    [
+        lambda: paths(N=1000),
+        lambda: paths(noise=0.5),
+        lambda: paths(t_end=0.45),
+        lambda: paths(start="empty"),
+        lambda: paths().sel(policy=["sq"]),
+    ],
+    ids=["few servers", "wide intervals", "no time", "no levels below k", "no runs"],
+)
+def test_recursion_on_poor_paths_is_inconclusive(poor):
+    assert verdict("P6", study(recursion=poor())) == "inconclusive"
+
+
+def test_recursion_is_measured_on_every_window():
+    """From overloaded-4 to t = 5 at λ = 0.6, k is 4, 3 and 2 in turn; p_1 is below 1 % while it is 4."""
+    cells = [cell.at for cell in engine.REGISTRY["P6"].check(study(), engine.CLAIM) if "overloaded-4" in cell.at]
+    assert [at.split(" from")[0] for at in cells] == [
+        "j = 1, while k = 2", "j = 1, while k = 3", "j = 2, while k = 3", "j = 2, while k = 4", "j = 3, while k = 4"
+    ]  # fmt: skip
+
+
+def test_recursion_wrong_at_one_level_is_caught():
+    """A tenth of the jobs sent to observation 1, sent to 0: in one window of one path, or at one load."""
+    runs = paths()
+    late = runs.t > 3.6
+    moved = runs.sent_by_observation.sel(queue_length=1) // 10 * late
+    sent = runs.sent_by_observation + moved * ((runs.queue_length == 0).astype(int) - (runs.queue_length == 1))
+    assert verdict("P6", study(recursion=runs.assign(sent_by_observation=sent))) == "fail"
+    wrong = stationary()
+    place = {"policy": "sq-memory", "N": SIZES[-1], "d": 2, "λ": 0.9}
+    moved = 0.1 * float(wrong.dispatch_by_observation.sel(place)[1])
+    wrong.dispatch_by_observation.loc[place | {"queue_length": [0, 1]}] += np.array([moved, -moved])
+    assert verdict("P6", study(stationary=wrong)) == "fail"
+
+
+def test_balance_at_every_level_is_more_than_the_recursion_below_k():
+    """Servers that forget to raise their slot: more of them at k, fewer above, nothing else changed."""
+    wrong = stationary()
+    place = {"policy": "sq-memory", "N": SIZES[-1], "d": 2, "λ": 0.72, "queue_length": [1, 2]}
+    wrong.observation_occupancy.loc[place] += np.array([0.1, -0.1])
+    assert verdict("P6", study(stationary=wrong)) == "fail"
+
+
+def test_recursion_below_k_is_left_to_loads_away_from_steps_of_the_bound():
+    """λ = 0.85 is next to one at d = 1; the balance at every level holds there too."""
+    cells = [cell.at for cell in engine.REGISTRY["P6"].check(study(), engine.CLAIM) if "d = 1, λ = 0.85" in cell.at]
+    assert cells
+    assert all(at.startswith("out of / into") for at in cells)
+    assert any("d = 1, λ = 0.9" in cell.at for cell in engine.REGISTRY["P6"].check(study(), engine.CLAIM))
+
+
+def test_recursion_intervals_hold_for_all_its_cells_at_once():
+    cells = list(engine.REGISTRY["P6"].check(study(stationary=stationary(ci95=1e-3)), engine.CLAIM))
+    (cell,) = [cell for cell in cells if cell.at == "j = 1, steady, N = 100000, d = 2, λ = 0.9"]
+    found = 2 * dc.fixed_point(0.9, 2).queue_length_pmf.values[1]
+    alone = (1e-3 + 2 * 1e-3) / found  # of the balance, and of the servers observed at 1
+    assert cell.half_width == pytest.approx(alone * statistics.widening(10, len(cells)))
+
+
+def test_recursion_fails_where_nobody_is():
+    """Levels that the limit fills and the runs leave empty: no division by 0 makes them inconclusive."""
+    empty = stationary(ci95=0.0)
+    names = ["occupancy", "dispatch_by_observation", "observation_occupancy"]
+    place = {"policy": "sq-memory", "N": SIZES[-1], "d": 2, "λ": 0.9, "queue_length": slice(1, None)}
+    for name in names:
+        empty[name].loc[place] = 0.0
+    empty.dispatch_by_observation.loc[place | {"queue_length": 0}] = 0.0
+    cells = engine.REGISTRY["P6"].check(study(stationary=empty), engine.CLAIM)
+    found = [cell.verdict for cell in cells if cell.at.endswith("steady, N = 100000, d = 2, λ = 0.9")]
+    assert found == ["fail"] * 4  # j = 1 below k, and every j from 1 to 3
+    runs = paths()
+    shown = runs.queue_length != 1
+    empty = runs.assign(occupancy=runs.occupancy * shown, sent_by_observation=runs.sent_by_observation * shown)
+    assert verdict("P6", study(recursion=empty)) == "fail"

@@ -129,6 +129,48 @@ def fixed_points(d, n_loads):
     )
 
 
+def dispatch(policy, lam, d, levels):
+    """Limits of the fractions of jobs and of servers by observation."""
+    if policy == "sq":
+        pmf = limit(policy, lam, d, levels)
+        return -np.diff(np.append(pmf[::-1].cumsum()[::-1] ** d, 0.0)), pmf
+    point = closed_forms.fixed_point(lam, d)
+    return padded(point["dispatch"].values, levels), padded(point["state"].values.sum(axis=0), levels)
+
+
+def recursion(rng, policies, starts, d, loads, replicates=3, N=200_000):
+    """Paths on which k goes down from 3 to 1 and the servers below k are those that the recursion allows."""
+    t = np.arange(0, 6.05, 0.1)
+    mode = np.select([t < 2, t < 4], [3, 2], 1)
+    level = np.arange(LEVELS)
+    probes = np.array(d, float)[:, None, None, None]
+    below = np.where(level < mode[:, None], 0.2 * 0.5 ** (mode[:, None] - 1.0 - level), 0.0) / probes
+    at_k = (level == mode[:, None]) * 1.0
+    shape = (len(d), len(loads), t.size, LEVELS)
+    p = np.broadcast_to(below + (1 - below.sum(-1, keepdims=True)) * at_k, shape)
+    jobs = np.cumsum(probes * below, axis=-1) * (level < mode[:, None])
+    limit_of_jobs = np.broadcast_to(jobs + (1 - jobs.sum(-1, keepdims=True)) * at_k, shape)
+    tails = p[..., ::-1].cumsum(-1)[..., ::-1] ** probes
+    shares = {"sq-memory": limit_of_jobs, "sq": tails - np.append(tails[..., 1:], np.zeros((*shape[:-1], 1)), -1)}
+    observed = {"sq-memory": np.broadcast_to(at_k, shape), "sq": p}
+    sent = np.array([[shares[policy] for policy in policies]] * len(starts))[None, :, :, None]
+    size = np.array(loads)[:, None, None] * N * 0.1
+    dims = ("start", "policy", "N", "d", "λ", "t", "queue_length")
+    full = (replicates, len(starts), len(policies), 1, *shape)
+    return xr.Dataset(
+        {
+            "sent_by_observation": (("replicate", *dims), rng.poisson(np.broadcast_to(size * sent, full))),
+            "occupancy": (("replicate", *dims), np.broadcast_to(p, full)),
+            "observation_occupancy": (dims, np.array([[[observed[policy]] for policy in policies]] * len(starts))),
+            "fluid_dispatch": (("start", *dims[3:]), np.array([limit_of_jobs] * len(starts))),
+            "mode": (("start", "d", "λ", "t"), np.broadcast_to(mode, (len(starts), *shape[:3]))),
+        },
+        {"replicate": np.arange(replicates), "start": list(starts), "policy": list(policies), "N": [N], "d": list(d),
+         "λ": list(loads), "t": t, "queue_length": level},
+        attrs("recursion", replicates=replicates),
+    )  # fmt: skip
+
+
 def stationary(rng, policies, sizes, d, loads, replicates, levels=60):
     size = np.array(sizes, float).reshape(1, -1, 1, 1)
     pmf = np.array([[[limit(p, lam, k, levels) for lam in loads] for k in d] for p in policies])
@@ -157,6 +199,12 @@ def stationary(rng, policies, sizes, d, loads, replicates, levels=60):
         variables[f"{name}_ci95"] = (dims, half)
     variables["occupancy"] = ((*dims, "queue_length"), pmf)
     variables["occupancy_ci95"] = ((*dims, "queue_length"), pmf / 50)
+    limits = np.array([[[dispatch(p, lam, k, levels) for lam in loads] for k in d] for p in policies])
+    by_level = {"dispatch_by_observation": limits[..., 0, :], "observation_occupancy": limits[..., 1, :]}
+    by_level["observation_balance"] = np.zeros_like(limits[..., 0, :])
+    for name, value in by_level.items():
+        variables[name] = ((*dims, "queue_length"), np.broadcast_to(value[:, None], pmf.shape))
+        variables[f"{name}_ci95"] = ((*dims, "queue_length"), np.full(pmf.shape, 1e-4))
     response = np.broadcast_to(np.exp(-tail), (*shape, tail.size))
     variables["response_time_tail"] = ((*dims, "response_time"), response)
     variables["response_time_tail_ci95"] = ((*dims, "response_time"), response / 50)
@@ -199,6 +247,7 @@ STATEMENTS = {
     "P3": "Only if: above 1 - 1/d the share of jobs sent to observation 0 tends to d(1-λ) < 1",
     "P4": r"Queues are bounded by $Q(\lambda, d) = \lceil -\log(1-\lambda)/\log(\lambda d+1) \rceil$, tightly",
     "P5": "Without memory a positive share of servers holds i jobs for every i: λ^((d^i-1)/(d-1))",
+    "P6": "The shares of jobs by observation obey a recursion: R_j - R_(j-1) = d p_j below k",
     "P11": "At λ = 0.995 the bound is 5 for d = 2 and 4 for d = 3",
     "P12": "One probe is enough for a bounded queue: d = 1 with memory",
 }
@@ -208,6 +257,7 @@ CONTROLS = {
     "P3": "memoryless SQ(d), whose idle share is 1-λ^d",
     "P4": "the bound with log(λd) for log(λd+1)",
     "P5": "SQ(d) with memory",
+    "P6": "memoryless SQ(d)",
     "P11": "the early abstract's 3 at d = 3",
     "P12": "d = 1 without memory (M/M/1)",
 }
@@ -218,6 +268,7 @@ MEASURED = {
     "P3": ("fig-idle", 0.00012, 0.0009, (-0.01, 0.01), "measured share less the limit", 0.0913),
     "P4": ("fig-bound", 1.0, 0.0, (1, 1), "share of the grid where level and bound agree", 0.4132),
     "P5": ("fig-memory", 0.0021, 0.0015, (-0.02, 0.02), "largest relative deviation over levels", -0.88),
+    "P6": ("fig-recursion", 1.0012, 0.0051, (0.95, 1.05), "step over d p_j, for 1 <= j < k", 0.41),
     "P11": ("fig-bound", 0.0, 0.0, (0, 0), "levels found less levels stated", 1.0),
     "P12": ("fig-memory", 1.3e-07, 4e-08, (None, 1e-4), "mass above the bound at the largest N", 0.6561),
 }
@@ -227,7 +278,8 @@ def claims():
     """Return a list of claims as claims.json has them, all of them passing."""
     records = []
     for name, (figure, measured, half, tolerance, quantity, control_measured) in MEASURED.items():
-        study = {"fig-error": "trajectories", "fig-bound": "fixed_points"}.get(figure, "stationary")
+        made_of = {"fig-error": "trajectories", "fig-bound": "fixed_points", "fig-recursion": "recursion"}
+        study = made_of.get(figure, "stationary")
         records.append(
             {
                 "id": name,
@@ -258,7 +310,7 @@ def claims():
 
 def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0.95), policies=POLICIES,
           replicates=4, n_loads=60, t_step=0.25, side_by_side=SIDE_BY_SIDE):  # fmt: skip
-    """Return the six datasets of a made-up study."""
+    """Return the datasets of a made-up study."""
     rng = np.random.default_rng(7)
     path = fluid(d, loads, np.arange(0, 20 + t_step / 2, t_step))
     return {
@@ -268,6 +320,7 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
         "fixed_points": fixed_points(d, n_loads),
         "stationary": stationary(rng, policies, sizes, d, loads, replicates),
         "policies": compared(rng, side_by_side, sizes, loads, replicates),
+        "recursion": recursion(rng, policies, ["empty", "overloaded-3"], d, loads),
     }
 
 

@@ -7,8 +7,8 @@ from dchoices import plots
 from made_up_study import study
 
 ANCHORS = [
-    "fig-trajectories", "fig-error", "fig-starts", "fig-idle", "fig-fixed-points", "fig-bound", "fig-memory",
-    "fig-policies",
+    "fig-trajectories", "fig-error", "fig-starts", "fig-idle", "fig-recursion", "fig-fixed-points", "fig-bound",
+    "fig-memory", "fig-policies",
 ]  # fmt: skip
 
 SHAPES = {

@@ -13,6 +13,7 @@ from dchoices.report import verdicts
         ("1 - λ^d to p_1/λ", "1 − λ^d^ to p~1~/λ"),
         ("λ^((d^i-1)/(d-1))", "λ${}^{(d^i-1)/(d-1)}$"),
         ("start overloaded-3, sq-memory, dispatch_to_idle", r"start overloaded-3, sq-memory, dispatch\_to\_idle"),
+        ("R_j - R_(j-1) = d (p_j - y_j)", "R~j~ − R~j−1~ = d (p~j~ − y~j~)"),
         ("costs $2d$ messages *or* [more]", r"costs $2d$ messages \*or\* \[more\]"),
     ],
 )

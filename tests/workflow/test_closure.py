@@ -145,4 +145,5 @@ def test_the_real_package(monkeypatch):
             "ladder",
             "stationary",
             "policies",
+            "recursion",
         }

@@ -26,6 +26,8 @@ studies:
                replicates: 3, split: [d], events: 1.0e+7}
   policies: {policies: {random: 0, sq-half: 2, sq-memory: 2}, N: [100], lam: [0.3, 0.9], warm_up: 2, horizon: 2,
              shortest: 20, replicates: 3, events: 1.0e+6}
+  recursion: {policies: [sq-memory, sq], starts: [overloaded-4], N: [100], d: [2], lam: [0.6], t_end: 5, t_step: 0.1,
+              replicates: 3, events: 1.0e+6}
 """)
 
 
@@ -90,6 +92,8 @@ P = ("studies", "policies")
         ((*L, "replicates"), 3, "ladder.replicates = 3: must be a list of at least one value, each an integer of at"),
         ((*L, "replicates"), [3, 1], "ladder.replicates[1] = 1: must be an integer of at least 2"),
         ((*L, "split"), ["N"], "ladder.split[0] = 'N': must be one of d, lam"),
+        (("studies", "recursion", "policies"), ["jsq"], "recursion.policies[0] = 'jsq': must be one of sq-memory, sq"),
+        (("studies", "recursion", "starts"), [], "recursion.starts = []: must be a list of at least one value, each"),
         ((*T, "lamda"), [0.5], "trajectories.lamda = [0.5]: unknown key, did you mean lam?; must be one of"),
         (("sed",), 1, "sed = 1: unknown key, did you mean seed?; must be one of profile, seed, studies"),
         ((*P, "policies", "jsqq"), 0, "policies.jsqq = 0: unknown key, did you mean jsq?; must be one of jiq, jsq, "),
@@ -170,7 +174,7 @@ def test_the_profiles_are_valid(profile):
     path = ROOT / "config" / f"{profile}.yaml"
     plan = config.make_plan(config.read(path), str(path))
     assert plan.profile == profile
-    assert plan.studies == ["trajectories", "ladder", "fluid", "fixed_points", "stationary", "policies"]
+    assert plan.studies == ["trajectories", "ladder", "fluid", "fixed_points", "stationary", "policies", "recursion"]
 
 
 def test_the_schema_knows_the_policies():
@@ -218,7 +222,7 @@ def test_command_prints_the_plan(tmp_path, capsys):
     path = tmp_path / "good.yaml"
     path.write_text(yaml.safe_dump(GOOD))
     assert config.main([str(path)]) == 0
-    assert "profile small: 8 jobs" in capsys.readouterr().out
+    assert "profile small: 9 jobs" in capsys.readouterr().out
 
 
 def test_command_refuses_with_one_line_and_exit_code_2(tmp_path, capsys):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dchoices.plots import comparison, limits, paths
+from dchoices.plots import comparison, dispatch, limits, paths
 from dchoices.plots.figure import Datasets, Figure
 
 MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
@@ -12,6 +12,7 @@ MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
     paths.error,
     paths.starts,
     limits.idle,
+    dispatch.recursion,
     limits.fixed_points,
     limits.bound,
     limits.memory,

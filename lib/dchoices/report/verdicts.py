@@ -29,19 +29,19 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#^~|@$])")
 _MINUS = re.compile(r"(?:(?<=[\dλ)])|(?<=\b[a-z]))-(?=[\dλ(])|(?<=[ (⌈])-(?=[ \dl])")
 _POWER = re.compile(r"\\\^(?:([A-Za-z0-9]+)|\(([^()^]*)\))")
 _TOWER = re.compile(r"\^\(((?:[^()$]|\([^()]*\))*\([^()]*\)(?:[^()$]|\([^()]*\))*)\)")
-_INDEX = re.compile(r"(?<![\w])([A-Za-z])\\_([A-Za-z0-9])(?!\w)")
+_INDEX = re.compile(r"(?<![\w])([A-Za-z])\\_(?:([A-Za-z0-9])(?!\w)|\(([^() ]*)\))")
 
 
 def words(text: str) -> str:
     """Return plain text as pandoc's markdown.
 
-    $…$ stays mathematics; outside it minus signs, ≤ and ≥, powers and indices (λ^d, N^(-1/2), p_1) are set.
+    $…$ stays mathematics; outside it minus signs, ≤ and ≥, powers and indices (λ^d, N^(-1/2), p_1, R_(j-1)) are set.
     """
     parts = _MATH.split(_TOWER.sub(r"${}^{\1}$", text))
     for k in range(0, len(parts), 2):
         part = _MINUS.sub(numbers.MINUS, parts[k]).replace("<=", "≤").replace(">=", "≥")
         part = _POWER.sub(lambda m: f"^{m[1] or m[2]}^", _SPECIAL.sub(r"\\\1", part))
-        parts[k] = _INDEX.sub(r"\1~\2~", part)
+        parts[k] = _INDEX.sub(lambda m: f"{m[1]}~{m[2] or m[3]}~", part)
     return "".join(parts)
 
 
