@@ -33,6 +33,7 @@ _EXPORTS = {
     "stationary": "simulation",
     "sup_distance": "convergence",
     "switch_load": "theory.closed_forms",
+    "tail_frequencies": "concentration",
     "total_variation": "statistics",
     "uniform": "kernels.sfc64",
 }

@@ -39,18 +39,21 @@ def stream(
 Engine = LumpedChain | PerServerSystem
 
 
-def _progress(expected: float, label: str) -> tqdm:
+def progress_bar(expected: float, label: str) -> tqdm:
     """Return a progress bar in events, quiet for short work."""
     return tqdm(total=round(expected), desc=label, unit="event", unit_scale=True, mininterval=2, delay=2)
 
 
-def _stack(values: Sequence[np.ndarray]) -> np.ndarray:
+def stack(values: Sequence[np.ndarray]) -> np.ndarray:
     """Stack arrays that differ at most in the length of their last axis, padding it with zeros."""
     arrays = [np.asarray(value) for value in values]
     if arrays[0].ndim == 0:
         return np.stack(arrays)
     longest = max(array.shape[-1] for array in arrays)
-    return np.stack([np.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, longest - a.shape[-1])]) for a in arrays])
+    for k, array in enumerate(arrays):
+        if array.shape[-1] < longest:
+            arrays[k] = np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, longest - array.shape[-1])])
+    return np.stack(arrays)
 
 
 def _trim(*arrays: np.ndarray) -> list[np.ndarray]:
@@ -82,7 +85,7 @@ def _trajectory(chain: LumpedChain, steps: np.ndarray, progress: tqdm) -> tuple[
         longest = max(longest, int(np.flatnonzero(sent).max(initial=-1)) + 1)
         servers = chain.by_queue / chain.N, chain.by_observation / chain.N
         rows.append((*servers, sent, chain.sent_by_observation, longest))
-    return tuple(_stack(column) for column in zip(*rows, strict=True))
+    return tuple(stack(column) for column in zip(*rows, strict=True))
 
 
 def simulate(
@@ -135,13 +138,13 @@ def simulate(
     expected = grid[-1] * replicates * sum(n * (1 + x) for n in sizes for x in loads) * len(ds)
     validation.events("t", grid[-1], expected)
     runs = []
-    with _progress(expected, f"simulate {policy}") as progress:
+    with progress_bar(expected, f"simulate {policy}") as progress:
         for replicate, servers, probes, load in itertools.product(range(replicates), sizes, ds, loads):
             fractions = starts.fractions(start, chosen, load, chosen.probes(servers, probes))
             key = stream(seed, policy, servers, probes, load, start, replicate)
             runs.append(_trajectory(LumpedChain(chosen, servers, probes, load, fractions, key), steps, progress))
     shape = (replicates, len(sizes), len(ds), len(loads), grid.size, -1)
-    *levels, longest = (_stack(column) for column in zip(*runs, strict=True))
+    *levels, longest = (stack(column) for column in zip(*runs, strict=True))
     occupancy, observed, by_queue, by_observation = _trim(*(array.reshape(shape) for array in levels))
     dims = ("replicate", "N", "d", "λ", "t", "queue_length")
     return describe(
@@ -241,7 +244,7 @@ def _summarise(runs: list[dict[str, Any]], warm_up: float) -> dict[str, Any]:
     """Return means and 95 % half-widths over replicates, and the verdict on the warm-up."""
     summary: dict[str, Any] = {}
     for name in ESTIMATES:
-        samples = _stack([run[name] for run in runs])
+        samples = stack([run[name] for run in runs])
         summary[name] = samples.mean(axis=0)
         summary[f"{name}_ci95"] = statistics.half_width(samples)
     halves = np.array([run["halves"] for run in runs])
@@ -336,7 +339,7 @@ def stationary(
     expected = time * replicates * len(names) * len(ds) * sum(sizes)
     validation.events("warm_up and horizon", f"{max(warm_ups):g} and {max(samples) * SAMPLE_STEP:g}", expected)
     cells = []
-    with _progress(expected, "stationary") as progress:
+    with progress_bar(expected, "stationary") as progress:
         for one, servers, probes, (c, load) in itertools.product(chosen, sizes, ds, enumerate(loads)):
             bound = queue_bound(load, probes) if probes else 1
             runs = []
@@ -351,7 +354,7 @@ def stationary(
                 )
             cells.append(_summarise(runs, warm_ups[c]))
     shape = (len(names), len(sizes), len(ds), len(loads))
-    stacked = {variable: _stack([cell[variable] for cell in cells]) for variable in cells[0]}
+    stacked = {variable: stack([cell[variable] for cell in cells]) for variable in cells[0]}
     arrays = {variable: array.reshape(*shape, *array.shape[1:]) for variable, array in stacked.items()}
     arrays["horizon"] = np.broadcast_to(np.array(samples) * SAMPLE_STEP, shape)
     return _stationary_dataset(arrays, names, sizes, ds, loads, grid).assign_attrs(

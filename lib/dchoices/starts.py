@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -140,7 +141,9 @@ def counts(fractions: np.ndarray, N: int) -> np.ndarray:
     """
     below = np.floor(fractions.ravel().cumsum() * N + 0.5).astype(np.int64)
     below[np.flatnonzero(fractions)[-1] :] = N  # whatever the sum of the fractions was rounded to
-    return np.diff(np.minimum(below, N), prepend=0).reshape(fractions.shape)
+    np.minimum(below, N, out=below)
+    below[1:] -= below[:-1].copy()
+    return below.reshape(fractions.shape)
 
 
 def label(start: Any) -> str:
@@ -148,9 +151,17 @@ def label(start: Any) -> str:
 
     It keys the random stream, so a start has the same text however it is given.
     """
-    if isinstance(start, str) and start == "fixed-point":
-        return start
-    matrix = _named(start) if isinstance(start, str) else _checked(start)
+    if isinstance(start, str):
+        return _label_of_name(start)
+    return _label_of_matrix(_checked(start))
+
+
+@functools.cache
+def _label_of_name(name: str) -> str:
+    return name if name == "fixed-point" else _label_of_matrix(_named(name))
+
+
+def _label_of_matrix(matrix: np.ndarray) -> str:
     entries = [(int(i), int(j), float(matrix[i, j])) for i, j in np.argwhere(matrix)]
     if len(entries) > 1:
         m = max(j for _, j, _ in entries)

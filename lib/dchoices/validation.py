@@ -60,6 +60,17 @@ def load(value: Any, name: str = "lam") -> float:
     ValueError
         If it is no number in the open interval (0, 1).
     """
+    return fraction(value, name)
+
+
+def fraction(value: Any, name: str) -> float:
+    """Return a number in (0, 1) as a float.
+
+    Raises
+    ------
+    ValueError
+        If it is no number in the open interval (0, 1).
+    """
     if not is_real(value) or not 0 < value < 1:
         raise ValueError(f"{name} = {value!r}: must be a number greater than 0 and less than 1")
     return float(value)

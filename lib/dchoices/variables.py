@@ -25,6 +25,8 @@ DIMENSIONS = {
     "replicate": ("1", "independent replicate"),
     "policy": ("1", "dispatching policy"),
     "start": ("1", "initial state"),
+    "perturbation": ("1", "scale of a heavy-tailed factor on the load of each replicate; 0: the system itself"),
+    "ε": ("1", "distance to the fluid path"),
     "response_time": ("mean service times", "response time, waiting and service"),
     "i": ("jobs", "queue length"),
     "j": ("jobs", "observation"),
@@ -89,6 +91,13 @@ VARIABLES: dict[str, Variable] = {
     ),
     "sup_distance_control": Variable(
         ("start", "replicate", "N", "d", "λ"), "1", "the same distance to the fluid path with d + 1 probes"
+    ),
+    "tail_frequency": Variable(
+        ("perturbation", "N", "d", "λ", "ε"), "1",
+        "fraction of replicates whose sup-distance to the fluid path is greater than ε",
+    ),
+    "median_distance": Variable(
+        ("perturbation", "N", "d", "λ"), "1", "median over replicates of the sup-distance to the fluid path"
     ),
     "sent_by_queue": Variable(
         ("replicate", "N", "d", "λ", "t", "queue_length"), "jobs", "jobs sent since the time before, by true queue"

@@ -128,6 +128,22 @@ def paths(N=200_000, t_end=5.0, noise=1e-3, start="overloaded-4", lam=0.6, d=2):
     )
 
 
+def tails(frequency, control=lambda N, e: 0.03 / e * (200 / N) ** 0.5, sizes=(200, 280, 400, 600), replicates=10**6):
+    """Tail frequencies as functions of N and ε, rounded to counts."""
+    epsilon = np.array([0.08, 0.1, 0.12])
+    values = np.array([[fall(np.array(N, float), epsilon) for N in sizes] for fall in (frequency, control)])
+    values = np.rint(values * replicates)[:, :, None, None] / replicates
+    return xr.Dataset(
+        {"tail_frequency": (("perturbation", "N", "d", "λ", "ε"), values)},
+        coords={"perturbation": [0.0, 1.0], "N": list(sizes), "d": [2], "λ": [0.4], "ε": epsilon},
+        attrs={"replicates": replicates},
+    )
+
+
+def exponential(N, e, exponent=2):
+    return 0.7 * np.exp(-0.006 * N * (e / 0.08) ** exponent)
+
+
 def study(**changes):
     right = distances(-0.5, -0.05)
     parts = {
@@ -136,6 +152,7 @@ def study(**changes):
         "trajectories": right,
         "ladder": ladder(),
         "recursion": paths(),
+        "concentration": tails(exponential),
     }
     return {**parts, **changes}
 
@@ -233,6 +250,49 @@ def test_scattered_distances_are_inconclusive():
     scatter = np.exp(3 * np.random.default_rng(1).normal(size=runs.sup_distance.shape))
     runs["sup_distance"] = runs.sup_distance.where(runs.N < 10**7, runs.sup_distance * scatter)
     assert verdict("P1", study(ladder=runs)) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    "frequency",
+    [
+        lambda N, e: exponential(N, e) * (200 / N) ** 0.5,  # the factor that theory allows
+        lambda N, e: -np.expm1(-3 * exponential(N, e)),  # frequencies that bend as they near 1
+    ],
+)
+def test_tails_with_what_theory_allows_beside_the_exponential_pass(frequency):
+    assert verdict("P9", study(concentration=tails(frequency))) == "pass"
+
+
+@pytest.mark.parametrize(
+    "frequency",
+    [
+        lambda N, e: 0.03 * (0.08 / e) ** 2 * (200 / N) ** 4,  # a power of N, though its sum is finite
+        lambda N, e: exponential(N, e, exponent=1),
+        lambda N, e: exponential(N, e, exponent=3),
+        lambda N, e: 0.4 * np.exp(-0.4 * (N / 200) ** 2 * (e / 0.08) ** 2),  # faster than an exponential
+    ],
+    ids=["power", "ε", "ε³", "Gauss"],
+)
+def test_other_tails_fail(frequency):
+    assert verdict("P9", study(concentration=tails(frequency))) == "fail"
+
+
+@pytest.mark.parametrize(
+    "poor",
+    [
+        tails(exponential, replicates=300),
+        tails(exponential, sizes=(200, 400)),
+        tails(exponential, sizes=(2000, 4000, 6000)),
+        tails(exponential).sel(perturbation=[1.0]),
+    ],
+    ids=["few replicates", "few numbers of servers", "nothing seen", "no runs"],
+)
+def test_poor_tails_are_inconclusive(poor):
+    assert verdict("P9", study(concentration=poor)) == "inconclusive"
+
+
+def test_a_control_without_runs_is_inconclusive():
+    assert verdict("P9", study(concentration=tails(exponential).sel(perturbation=[0.0])), "perturbed") == "inconclusive"
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,23 @@ def ladder(rng, path, sizes, names, replicates):
     return ds.assign(ds[distance].where(~absent).transpose(*dims))
 
 
+def concentration(sizes, perturbation, replicates=10_000):
+    """Tails that fall exponentially, and for the control like 1/√N."""
+    size, epsilon = np.array(sizes, float)[:, None], np.array([0.08, 0.1])
+    tail = {0: 0.7 * np.exp(-0.01 * size * (epsilon / 0.08) ** 2), 1: 0.03 / epsilon * (size / size[0]) ** -0.5}
+    frequency = np.array([np.round(tail[scale] * replicates) / replicates for scale in perturbation])
+    dims = ("perturbation", "N", "d", "λ")
+    places = (len(perturbation), len(sizes), 1, 2)
+    return xr.Dataset(
+        {
+            "tail_frequency": ((*dims, "ε"), np.broadcast_to(frequency[:, :, None, None], (*places, 2))),
+            "median_distance": (dims, np.broadcast_to(size[..., None] ** -0.5, places)),
+        },
+        {"perturbation": list(perturbation), "N": list(sizes), "d": [2], "λ": [0.4, 0.7], "ε": epsilon},
+        attrs("concentration", replicates=replicates) | {"replicates": replicates},
+    )
+
+
 def fixed_points(d, n_loads):
     dense = np.unique(
         np.concatenate([np.linspace(0.005, 0.995, n_loads // 2), 1 - np.geomspace(0.5, 1e-5, n_loads // 2)])
@@ -248,6 +265,7 @@ STATEMENTS = {
     "P4": r"Queues are bounded by $Q(\lambda, d) = \lceil -\log(1-\lambda)/\log(\lambda d+1) \rceil$, tightly",
     "P5": "Without memory a positive share of servers holds i jobs for every i: λ^((d^i-1)/(d-1))",
     "P6": "The shares of jobs by observation obey a recursion: R_j - R_(j-1) = d p_j below k",
+    "P9": "Concentration: the probability of a distance above ε falls exponentially in N",
     "P11": "At λ = 0.995 the bound is 5 for d = 2 and 4 for d = 3",
     "P12": "One probe is enough for a bounded queue: d = 1 with memory",
 }
@@ -258,6 +276,7 @@ CONTROLS = {
     "P4": "the bound with log(λd) for log(λd+1)",
     "P5": "SQ(d) with memory",
     "P6": "memoryless SQ(d)",
+    "P9": "λ with a Cauchy factor of size 1/√N",
     "P11": "the early abstract's 3 at d = 3",
     "P12": "d = 1 without memory (M/M/1)",
 }
@@ -269,8 +288,16 @@ MEASURED = {
     "P4": ("fig-bound", 1.0, 0.0, (1, 1), "share of the grid where level and bound agree", 0.4132),
     "P5": ("fig-memory", 0.0021, 0.0015, (-0.02, 0.02), "largest relative deviation over levels", -0.88),
     "P6": ("fig-recursion", 1.0012, 0.0051, (0.95, 1.05), "step over d p_j, for 1 <= j < k", 0.41),
+    "P9": ("fig-concentration", 0.97, 0.08, (0.5, 1.5), "part of the fall that is an exponential's", -0.13),
     "P11": ("fig-bound", 0.0, 0.0, (0, 0), "levels found less levels stated", 1.0),
     "P12": ("fig-memory", 1.3e-07, 4e-08, (None, 1e-4), "mass above the bound at the largest N", 0.6561),
+}
+
+STUDY_OF = {
+    "fig-error": "trajectories",
+    "fig-bound": "fixed_points",
+    "fig-recursion": "recursion",
+    "fig-concentration": "concentration",
 }
 
 
@@ -278,8 +305,7 @@ def claims():
     """Return a list of claims as claims.json has them, all of them passing."""
     records = []
     for name, (figure, measured, half, tolerance, quantity, control_measured) in MEASURED.items():
-        made_of = {"fig-error": "trajectories", "fig-bound": "fixed_points", "fig-recursion": "recursion"}
-        study = made_of.get(figure, "stationary")
+        study = STUDY_OF.get(figure, "stationary")
         records.append(
             {
                 "id": name,
@@ -309,13 +335,15 @@ def claims():
 
 
 def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0.95), policies=POLICIES,
-          replicates=4, n_loads=60, t_step=0.25, side_by_side=SIDE_BY_SIDE):  # fmt: skip
+          replicates=4, n_loads=60, t_step=0.25, side_by_side=SIDE_BY_SIDE, tail_sizes=(200, 300, 450, 700),
+          perturbation=(0, 1)):  # fmt: skip
     """Return the datasets of a made-up study."""
     rng = np.random.default_rng(7)
     path = fluid(d, loads, np.arange(0, 20 + t_step / 2, t_step))
     return {
         "trajectories": trajectories(rng, path, sizes, replicates),
         "ladder": ladder(rng, path, sizes, ["overloaded-3", "stale-2"], replicates),
+        "concentration": concentration(tail_sizes, perturbation),
         "fluid": path,
         "fixed_points": fixed_points(d, n_loads),
         "stationary": stationary(rng, policies, sizes, d, loads, replicates),

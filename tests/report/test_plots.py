@@ -1,14 +1,15 @@
 import json
 import xml.etree.ElementTree as ElementTree
 
+import holoviews as hv
 import numpy as np
 import pytest
 from dchoices import plots
 from made_up_study import study
 
 ANCHORS = [
-    "fig-trajectories", "fig-error", "fig-starts", "fig-idle", "fig-recursion", "fig-fixed-points", "fig-bound",
-    "fig-memory", "fig-policies",
+    "fig-trajectories", "fig-error", "fig-starts", "fig-concentration", "fig-idle", "fig-recursion", "fig-fixed-points",
+    "fig-bound", "fig-memory", "fig-policies",
 ]  # fmt: skip
 
 SHAPES = {
@@ -19,6 +20,8 @@ SHAPES = {
     "one size": {"sizes": (100,)},
     "one replicate": {"replicates": 1},
     "no d of 2": {"d": (3, 7)},
+    "too few numbers of servers for a tail": {"tail_sizes": (200, 300)},
+    "no control of the tail": {"perturbation": (0,)},
     "one policy": {"side_by_side": ("jsq",)},
     "a policy of one's own": {"side_by_side": ("my-policy",)},
 }
@@ -48,6 +51,24 @@ def test_a_level_that_is_not_the_bound_is_counted(datasets):
     assert {f.anchor: f.facts for f in figures}["fig-bound"]["differ"] == 1
 
 
+def test_tails_are_drawn_straight_where_they_belong(datasets):
+    """Exponentials over N, powers of N over log N; and what the text says of them."""
+    figure = next(figure for figure in plots.make_figures(datasets) if figure.anchor == "fig-concentration")
+    assert [panel.options["logx"] for panel in figure.panels] == [False, True, False, True]
+    linear, logarithmic = (
+        [part for part in panel.content if isinstance(part, hv.Curve) and len(part) > 20] for panel in figure.panels[:2]
+    )
+    bends = [
+        [np.abs(np.diff(np.diff(np.log(c["frequency"])) / np.diff(scale(c["N"])))).max() < 1e-9 for c in curves]
+        for scale, curves in ((np.array, linear), (np.log, logarithmic))
+    ]
+    assert bends == [[True, True, False, False], [False, False, True, True]]
+    system, control = figure.facts["slopes"]["system"], figure.facts["slopes"]["control"]
+    assert 1 < system[0] < system[1]
+    assert control == pytest.approx((0.5, 0.5), abs=0.01)
+    assert figure.facts["medians"] == pytest.approx([200**-0.5, 700**-0.5])
+
+
 def test_the_policy_of_a_user_is_in_the_comparison(datasets):
     figure = plots.make_figures(datasets)[-1]
     keys = {key.label: key.color for key in figure.key}
@@ -65,7 +86,7 @@ def test_the_policy_of_a_user_is_in_the_comparison(datasets):
 
 
 def test_twins_show_the_same_panel(datasets):
-    panel = plots.make_figures(datasets)[3].panels[0]
+    panel = next(figure for figure in plots.make_figures(datasets) if figure.anchor == "fig-idle").panels[0]
     item = plots.bokeh_item(panel, "here")
     assert item["target_id"] == "here"
     assert "load λ" in json.dumps(item, ensure_ascii=False)

@@ -143,6 +143,7 @@ def test_the_real_package(monkeypatch):
         assert {study for study, files in studies.items() if f"lib/dchoices/kernels/{kernel}.py" in files} == {
             "trajectories",
             "ladder",
+            "concentration",
             "stationary",
             "policies",
             "recursion",

@@ -20,6 +20,8 @@ studies:
                  replicates: 3, split: [d], events: 1.0e+6}
   ladder: {starts: [overloaded-3, random-2], N: [100, 1000], replicates: [5, 3], d: [2], lam: [0.4], t_end: 5,
            t_step: 0.1, events: 1.0e+6}
+  concentration: {N: [100], d: [2], lam: [0.4], t_end: 5, t_step: 0.5, epsilon: [0.1], perturbation: [0, 1],
+                  replicates: 3, events: 1.0e+6}
   fluid: {d: *d, lam: *lam, t_end: 5, t_step: 0.5}
   fixed_points: {d: [1, 2, 3], lam_points: 50}
   stationary: {policies: [sq-memory, sq], N: [100], d: *d, lam: [0.3, 0.9], warm_up: 2, horizon: 2, shortest: 20,
@@ -53,6 +55,7 @@ T = ("studies", "trajectories")
 L = ("studies", "ladder")
 S = ("studies", "stationary")
 P = ("studies", "policies")
+C = ("studies", "concentration")
 
 
 @pytest.mark.parametrize(
@@ -106,6 +109,12 @@ P = ("studies", "policies")
         ((*P, "policies"), ["sq"], "policies.policies = ['sq']: must be a mapping of at least one policy"),
         ((*P, "split"), ["d"], "policies.split[0] = 'd': must be one of lam, N"),
         ((*P, "d"), [2], "policies.d = [2]: unknown key"),
+        # tails
+        ((*C, "epsilon"), [0], "concentration.epsilon[0] = 0: must be a number greater than 0 and less than 1 (a dist"),
+        ((*C, "epsilon"), 0.1, "concentration.epsilon = 0.1: must be a list of at least one value, each a number"),
+        ((*C, "perturbation"), [-1], "concentration.perturbation[0] = -1: must be a number of at least 0"),
+        ((*C, "t_step"), 0.3, "concentration.t_step = 0.3: must divide t_end = 5 into a whole number"),
+        ((*C, "N"), [10**6], "concentration.events = 1e+06: must be at least the estimated 4.2e+07 events"),
         # what the schema cannot say
         ((*P, "policies", "sq-distinct"), 200, "sq-distinct = 200: different servers are probed, must be at most"),
         ((*L, "replicates"), [3], "replicates = [3]: must hold one number for each of N = [100, 1000]"),
@@ -174,7 +183,9 @@ def test_the_profiles_are_valid(profile):
     path = ROOT / "config" / f"{profile}.yaml"
     plan = config.make_plan(config.read(path), str(path))
     assert plan.profile == profile
-    assert plan.studies == ["trajectories", "ladder", "fluid", "fixed_points", "stationary", "policies", "recursion"]
+    assert plan.studies == [
+        "trajectories", "ladder", "concentration", "fluid", "fixed_points", "stationary", "policies", "recursion",
+    ]  # fmt: skip
 
 
 def test_the_schema_knows_the_policies():
@@ -215,6 +226,8 @@ def test_estimated_events():
     policies = {**stationary, "policies": {"random": 0, "sq": 2}}
     del policies["d"]
     assert config.estimated_events(policies) == pytest.approx(2 * config.estimated_events(stationary))
+    perturbed = trajectories | {"epsilon": [0.1, 0.2], "perturbation": [0, 1]}
+    assert config.estimated_events(perturbed) == pytest.approx(2 * config.estimated_events(trajectories))
     assert config.estimated_events({"d": [1], "lam_points": 9}) == 0
 
 

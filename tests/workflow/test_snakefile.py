@@ -35,7 +35,7 @@ if outputs:
     os._exit(0)
 """
 
-SIMULATIONS = {"trajectories", "ladder", "stationary", "policies", "recursion"}
+SIMULATIONS = {"trajectories", "ladder", "stationary", "policies", "recursion", "concentration"}
 CLAIMS = {"Checking the claims"}
 REPORT = {"Writing the report", "The verdict"}
 MESSAGE = re.compile(
@@ -127,7 +127,9 @@ def test_touching_reruns_nothing(project):
         ("lib/dchoices/kernels/memory.py", after(*SIMULATIONS)),
         ("lib/dchoices/lumped.py", after(*SIMULATIONS)),
         ("lib/dchoices/comparison.py", after("policies")),
-        ("lib/dchoices/kernels/drift.py", after("fluid", "trajectories", "ladder", "recursion")),
+        ("lib/dchoices/kernels/drift.py", after("fluid", "trajectories", "ladder", "recursion", "concentration")),
+        ("lib/dchoices/concentration.py", after("concentration")),
+        ("lib/dchoices/tails.py", CLAIMS | REPORT),
         ("lib/dchoices/plots/__init__.py", REPORT),
         ("lib/dchoices/claims/__init__.py", CLAIMS | REPORT),
         ("lib/dchoices/report/__init__.py", REPORT),

@@ -39,3 +39,29 @@ def advance(d, distinct, lam, events, table, rng, sent):
     if servers <= min(LONGEST_LINE, max(2 * events, SHORT_LINE)) and not distinct:
         return memory_line.advance(d, lam, events, table, rng, sent)
     return memory_cells.advance(d, distinct, lam, events, table, rng, sent)
+
+
+@kernel
+def follow(d, distinct, lam, events, table, rng, sent, by_queue):
+    """Run several intervals as `advance` does, and count the servers at the end of each.
+
+    Parameters
+    ----------
+    events : int64[T]
+        Number of events in each interval; those that are left to run stay in it.
+    by_queue : int64[T, L]
+        Servers by queue length at the end of each interval; filled.
+    d, distinct, lam, table, rng, sent
+        As for `advance`.
+
+    Returns
+    -------
+    int
+        Intervals that were completed, fewer than T if the arrays must grow first.
+    """
+    for interval in range(events.size):
+        events[interval] = advance(d, distinct, lam, events[interval], table, rng, sent)
+        if events[interval] > 0:
+            return interval
+        by_queue[interval] = table.sum(axis=0)
+    return events.size

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dchoices.plots import comparison, dispatch, limits, paths
+from dchoices.plots import comparison, concentration, dispatch, limits, paths
 from dchoices.plots.figure import Datasets, Figure
 
 MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
     paths.trajectories,
     paths.error,
     paths.starts,
+    concentration.tails,
     limits.idle,
     dispatch.recursion,
     limits.fixed_points,

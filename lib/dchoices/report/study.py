@@ -18,7 +18,7 @@ import yaml
 
 from dchoices import datasets, registry
 
-STUDIES = ("trajectories", "ladder", "fluid", "fixed_points", "stationary", "policies", "recursion")
+STUDIES = ("trajectories", "ladder", "concentration", "fluid", "fixed_points", "stationary", "policies", "recursion")
 HASH_DIGITS = 12
 
 

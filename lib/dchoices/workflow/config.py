@@ -23,6 +23,7 @@ from dchoices.workflow import without_uri_checks
 
 SCHEMA = Path(__file__).resolve().parents[3] / "config" / "schema.json"
 NOT_PARAMETERS = ("split", "events")  # keys of a study that its notebook does not get
+CASES = ("d", "starts", "perturbation", "policies")  # what N and λ are run for, each
 FLUID_GRID = ("d", "lam", "t_end", "t_step")  # what fluid.nc and trajectories.nc share
 DISTINCT = ("sq-distinct", "sq-memory-distinct")  # policies that probe d different servers
 STEP_TOLERANCE = 1e-9  # t_end / t_step may miss a whole number by rounding, not by more
@@ -256,7 +257,7 @@ def estimated_events(parameters: Mapping[str, Any]) -> float:
     if "N" not in parameters:
         return 0.0
     per_server = sum((1 + lam) * _duration(parameters, lam) for lam in parameters["lam"])
-    cases = math.prod(len(parameters[axis]) for axis in ("d", "starts", "policies") if axis in parameters)
+    cases = math.prod(len(parameters[axis]) for axis in CASES if axis in parameters)
     sizes, replicates = parameters["N"], parameters["replicates"]
     if isinstance(replicates, list):  # one number for each N
         servers = sum(size * number for size, number in zip(sizes, replicates, strict=True))
