@@ -97,7 +97,7 @@ def recursion_terms(
     steps, shares : float64[R, L]
     """
     jobs = sent[:, 1:][:, window].sum(axis=1)
-    steps = np.diff(jobs / jobs.sum(axis=1, keepdims=True), axis=1, prepend=0.0)
+    steps = np.diff(jobs / np.maximum(jobs.sum(axis=1, keepdims=True), 1), axis=1, prepend=0.0)
     means = (occupancy[:, 1:] + occupancy[:, :-1])[:, window] / 2
     return steps, np.average(means, axis=1, weights=np.diff(t)[window])
 

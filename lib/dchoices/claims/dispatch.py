@@ -22,9 +22,13 @@ ABSENT = 1e-12
 Ratio = tuple[str, float, float, int]  # where, value, half-width of its own 95 % interval, replicates behind it
 
 
-def _policy_and_probes(model: str, d: int) -> tuple[str, int]:
-    """Return whose runs are looked at, and with which number of probes in the recursion."""
-    return "sq" if model == "sq" else "sq-memory", d + (model == "d+1")
+def _policy(model: str) -> str:
+    return "sq" if model == "sq" else "sq-memory"
+
+
+def _probes(model: str, d: int) -> int:
+    """Return the number of probes in the recursion of the claim or of a control."""
+    return d + 1 if model == "d+1" else d
 
 
 def _steady(runs: xr.Dataset, model: str) -> tuple[list[Ratio], list[Ratio]]:
@@ -35,13 +39,13 @@ def _steady(runs: xr.Dataset, model: str) -> tuple[list[Ratio], list[Ratio]]:
     """
     below: list[Ratio] = []
     every: list[Ratio] = []
-    policy, _ = _policy_and_probes(model, 0)
+    policy = _policy(model)
     N = int(runs.N.max())
     if N < ENOUGH_SERVERS or policy not in runs.policy:
         return below, every
     replicates = int(runs.attrs["replicates"])
     for d in runs.d.values.tolist():
-        _, probes = _policy_and_probes(model, d)
+        probes = _probes(model, d)
         for lam in runs["λ"].values.tolist():
             point = runs.sel(policy=policy, N=N, d=d, λ=lam)
             sent, p, y = (
@@ -62,12 +66,12 @@ def _steady(runs: xr.Dataset, model: str) -> tuple[list[Ratio], list[Ratio]]:
 
 def _transient(runs: xr.Dataset, model: str) -> list[Ratio]:
     """Return the recursion below k on windows of paths in which k stays, at the largest N."""
-    policy, _ = _policy_and_probes(model, 0)
+    policy = _policy(model)
     if runs.N.max() < ENOUGH_SERVERS or policy not in runs.policy:
         return []
     found: list[Ratio] = []
     for window in windows(runs, policy):
-        _, probes = _policy_and_probes(model, window.place["d"])
+        probes = _probes(model, window.place["d"])
         for j in window.levels:
             ratios = window.steps[:, j] / np.maximum(probes * window.shares[:, j], ABSENT)
             place = where({name: value for name, value in window.place.items() if name != "start"})

@@ -127,8 +127,7 @@ def _diagonal(found: dict[str, list[Point]], title: str, expected: str) -> Panel
     room = 0.05 * (right - left)
     parts: list[Any] = [el.line(ends, ends, dims, LIMIT, "dashed", 1.2)]
     groups = [(found[MEMORYLESS], WITHOUT, "ring")]
-    for level, color in enumerate(COLORS):
-        groups.append(([p for p in found[MEMORY] if min(p.j, len(COLORS) - 1) == level], color, "dot"))
+    groups += [([point for point in found[MEMORY] if _color(point.j) == color], color, "dot") for color in COLORS]
     for points, color, look in groups:
         if points:
             j, x, y, half, at = zip(*points, strict=True)
@@ -141,35 +140,35 @@ def _diagonal(found: dict[str, list[Point]], title: str, expected: str) -> Panel
 
 def _in_time(path: xr.Dataset, title: str) -> list[Panel]:
     """Fractions R_j beside the fluid path, and their steps beside d p_j, with the switches of k marked."""
-    t, mode, d = path["t"].values, path["mode"].values, int(path["d"])
+    t, mode = path["t"].values, path["mode"].values
     switches = t[1:][np.diff(mode) != 0]
     end = int(np.searchsorted(t[:-1], BEYOND_SWITCH * switches.max(initial=0.0) or t[-1])) + 1
     levels = range(mode[:end].max() + 1)
-    fractions, shares = [], []
-    middle = (t[1:end] + t[: end - 1]) / 2
-    shown = thin(middle.size, POINTS)
-    at_fraction = (el.TIME, hv.Dimension("fraction", label="share Rⱼ of jobs"))
-    at_step = (el.TIME, STEP)
-    for j in levels:
-        limit = path["fluid_dispatch"].isel(queue_length=j, t=slice(end))
-        fractions.append(el.line(t[:end], limit, at_fraction, COLORS[min(j, len(COLORS) - 1)]))
+    path = path.isel(t=slice(end))
+    dims = (el.TIME, hv.Dimension("fraction", label="share Rⱼ of jobs"))
+    fractions = [el.line(t[:end], path["fluid_dispatch"].isel(queue_length=j), dims, _color(j)) for j in levels]
+    steps = []
     if MEMORY in path.policy:
-        run = path.sel(policy=MEMORY).transpose("replicate", "t", "queue_length", ...)
-        jobs = run["sent_by_observation"].sum("replicate").values[1:end]
-        measured = jobs / jobs.sum(axis=1, keepdims=True)
-        found = d * run["occupancy"].mean("replicate").values[:end]
-        for j in levels:
-            color = COLORS[min(j, len(COLORS) - 1)]
-            tips = [("j", f"{j}"), ("t", "@t{0.00}"), ("Rⱼ", "@fraction{0.0000}")]
-            fractions.append(el.points(middle[shown], measured[shown, j], at_fraction, color, size=4, tooltips=tips))
-            if 0 < j < levels[-1]:
-                tips = [("j", f"{j}"), ("t", "@t{0.00}"), ("Rⱼ − Rⱼ₋₁", "@step{0.0000}")]
-                step = measured[shown, j] - measured[shown, j - 1]
-                shares.append(el.line(t[:end], found[:, j], at_step, color))
-                shares.append(el.points(middle[shown], step, at_step, color, size=4, tooltips=tips))
+        run = path.sel(policy=MEMORY)
+        fractions += [_counted(run, j, dims) for j in levels]
+        for j in levels[1:-1]:
+            found = path["d"].item() * run["occupancy"].isel(queue_length=j).mean("replicate")
+            steps += [el.line(t[:end], found, (el.TIME, STEP), _color(j)), _counted(run, j, (el.TIME, STEP), step=True)]
     marks = [el.mark(at, el.GREY, "dotted") for at in switches if at <= t[end - 1]]
-    return [
-        Panel(hv.Overlay([*parts, *marks]), f"{what}, {title}")
-        for what, parts in (("jobs", fractions), ("steps", shares))
-        if parts
-    ]
+    panels = [(f"jobs, {title}", fractions), (f"steps, {title}", steps)]
+    return [Panel(hv.Overlay([*parts, *marks]), name) for name, parts in panels if parts]
+
+
+def _counted(run: xr.Dataset, j: int, dims: el.Axes, step: bool = False) -> hv.Scatter:
+    """Points for R_j, or its step, between two times of the grid, over all replicates."""
+    jobs = run["sent_by_observation"].sum("replicate").transpose("t", "queue_length").values[1:]
+    shares = jobs / np.maximum(jobs.sum(axis=1, keepdims=True), 1)
+    middle = (run["t"].values[1:] + run["t"].values[:-1]) / 2
+    shown = thin(middle.size, POINTS)
+    value = (shares[:, j] - step * shares[:, j - 1])[shown]
+    tips = [("j", f"{j}"), ("t", "@t{0.00}"), ("Rⱼ − Rⱼ₋₁" if step else "Rⱼ", f"@{dims[1].name}{{0.0000}}")]
+    return el.points(middle[shown], value, dims, _color(j), size=4, tooltips=tips)
+
+
+def _color(j: int) -> str:
+    return COLORS[min(j, len(COLORS) - 1)]
