@@ -59,6 +59,13 @@ def test_perturbed_loads_have_streams_of_their_own_and_leave_the_others_alone():
     assert len(set(among.median_distance.sel(N=50, λ=0.4).values.ravel().tolist())) == 3
 
 
+def test_every_replicate_has_a_stream_of_its_own(monkeypatch):
+    keys = []
+    monkeypatch.setattr(concentration, "stream", lambda *key: keys.append(key) or simulation.stream(*key))
+    dc.tail_frequencies([5, 6], [1, 2], [0.4, 0.7], [0.1], 0.1, replicates=3, perturbation=[0, 0.5, 1])
+    assert len(keys) == len({simulation.stream(*key).entropy for key in keys}) == 3 * 2 * 2 * 2 * 3
+
+
 def test_the_factor_on_the_load_is_cauchy():
     """Half of it within its size, and 2/(πz) beyond z sizes; cut off inside (0, 1)."""
     keys = [simulation.stream(1, "sq-memory", 100, 2, 0.4, "empty", replicate, "test") for replicate in range(4000)]

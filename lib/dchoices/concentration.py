@@ -27,7 +27,7 @@ def tail_frequencies(
     lam: float | Sequence[float],
     t: Sequence[float] | np.ndarray,
     epsilon: float | Sequence[float],
-    replicates: int = 10_000,
+    replicates: int = 1000,
     seed: int = 0,
     perturbation: float | Sequence[float] = 0.0,
 ) -> xr.Dataset:

@@ -371,3 +371,15 @@ def test_recursion_fails_where_nobody_is():
     shown = runs.queue_length != 1
     empty = runs.assign(occupancy=runs.occupancy * shown, sent_by_observation=runs.sent_by_observation * shown)
     assert verdict("P6", study(recursion=empty)) == "fail"
+
+
+def test_intervals_of_tails_hold_for_all_loads_at_once():
+    one = tails(exponential)
+    both = xr.concat([one, one.assign_coords(λ=[0.7])], "λ")
+    alone, together = (
+        list(engine.REGISTRY["P9"].check(study(concentration=runs), engine.CLAIM)) for runs in (one, both)
+    )
+    assert len(together) == 2 * len(alone) == 14
+    for narrow, wide in zip(alone, together[:7], strict=True):
+        assert wide.value == pytest.approx(narrow.value)
+        assert wide.half_width == pytest.approx(narrow.half_width * 2.914 / 2.690, rel=1e-3)

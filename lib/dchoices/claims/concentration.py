@@ -36,7 +36,7 @@ def _scale(runs: xr.Dataset, model: str) -> float | None:
     statement="Concentration: the probability that a path strays from the fluid path by more than ε falls "
     "exponentially in N, at a rate about proportional to ε², so that its sum over N is finite.",
     source="proof of the fluid limit (Azuma-Hoeffding, Borel-Cantelli), arXiv:1802.06566",
-    quantity="s = -d log P/d log N in the middle of the N, and the part of it that is an exponential's and not a "
+    quantity="s, where P falls as 1/N^s about the middle of the N, and the part of it that is an exponential's, not a "
     "power's, per d, λ and ε; exponent of ε in the rate of the exponential, per d and λ",
     tolerance_reason="a sum over N needs s > 1; the part is 1 for an exponential and 0 for a power law, the exponent "
     "is 2, and both are met nearer than half way to the next whole number; a factor N^(-1/2) before the exponential, "

@@ -68,7 +68,7 @@ def _points(N: np.ndarray, exceeded: np.ndarray, replicates: int, color: str, na
     high = np.where(count < replicates, stats.beta.isf(rest, count + 1, np.maximum(replicates - count, 1)), 1)
     gap = np.full_like(at, np.nan)
     bars = el.line(np.stack([at, at, gap], 1).ravel(), np.stack([low, high, gap], 1).ravel(), DIMS, color, width=1)
-    tips = [(f"{name}, N", "@N"), ("share of replicates", "@frequency{0.0e+0}"), ("replicates", "@count")]
+    tips = [(f"{name}, N", "@N"), ("share of replicates", "@frequency{0.00000}"), ("replicates", "@count")]
     return [bars, el.points(at, count / replicates, DIMS, color, size=4, tooltips=tips, columns={"count": count})]
 
 
@@ -86,5 +86,6 @@ def _facts(ds: xr.Dataset) -> dict[str, Any]:
         "replicates": replicates,
         "N": ds["N"].values[[0, -1]].tolist(),
         "slopes": {name: (min(found), max(found)) for name, found in slopes.items() if found},
+        "load": control["λ"].item(),
         "medians": control.isel(perturbation=0, N=[0, -1]).values.tolist() if control.size else None,
     }

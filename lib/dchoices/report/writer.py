@@ -140,7 +140,8 @@ class Writer:
         return quote(Path(os.path.relpath(path, self.out)).as_posix())
 
     def _parameters(self, study: str) -> str:
-        names = {"lam": "λ", "lam_points": "loads", "t_end": "t to", "t_step": "step", "warm_up": "warm-up"}
+        names = {"lam": "λ", "epsilon": "ε", "lam_points": "loads", "t_end": "t to", "t_step": "step"}
+        names["warm_up"] = "warm-up"
         found = self.study.parameters(study)
         return "; ".join(f"{names.get(k, k)} {listed(v, k)}" for k, v in found.items()) or "parameters not recorded"
 
