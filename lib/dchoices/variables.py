@@ -88,7 +88,12 @@ VARIABLES: dict[str, Variable] = {
     ),
     "state": Variable(("t", "i", "j"), "1", "fraction of servers with i jobs and observation j"),
     "dispatch": Variable(("t", "j"), "1", "fraction of jobs sent to servers with observation j"),
-    "mode": Variable(("t",), "jobs", "lowest observation with mass, without memory the lowest queue length"),
+    "mode": Variable(
+        ("start", "d", "λ", "t"), "jobs", "lowest observation with mass, without memory the lowest queue length"
+    ),
+    "busy_share": Variable(("start", "d", "λ", "t"), "1", "fraction of busy servers, 1 - p_0"),
+    "waiting_jobs": Variable(("start", "d", "λ", "t"), "jobs", "jobs per server that wait, Σ (i-1) p_i over i >= 1"),
+    "known_idle": Variable(("start", "d", "λ", "t"), "1", "fraction of servers with observation 0, all of them idle"),
     "truncated_mass": Variable((), "1", "probability that some server is at the buffer"),
     "max_queue": Variable(
         ("replicate", "policy", "N", "d", "λ", "t"), "jobs",

@@ -21,6 +21,7 @@ studies:
   starts: {starts: [overloaded-3, stale-2], N: [100], d: [2], lam: [0.4], t_end: 5, t_step: 0.1,
            replicates: 3, events: 1.0e+6}
   fluid: {d: *d, lam: *lam, t_end: 5, t_step: 0.5}
+  portrait: {starts: [[1], [0.5, 0.5]], d: [2], lam: [0.4], t_end: 5, times: 10}
   fixed_points: {d: [1, 2, 3], lam_points: 50}
   stationary: {policies: [sq-memory, sq], N: [100], d: *d, lam: [0.3, 0.9], warm_up: 2, horizon: 2, shortest: 20,
                replicates: 3, split: [d], events: 1.0e+7}
@@ -96,10 +97,15 @@ P = ("studies", "policies")
         ((*P, "policies"), ["sq"], "policies.policies = ['sq']: must be a mapping of at least one policy"),
         ((*P, "split"), ["d"], "policies.split[0] = 'd': must be one of lam, N"),
         ((*P, "d"), [2], "policies.d = [2]: unknown key"),
+        (("studies", "portrait", "starts", 1), [], "portrait.starts[1] = []: must be a list of the shares of servers"),
+        (("studies", "portrait", "starts", 1), [2, -1], "portrait.starts[1][1] = -1: must be a share of the servers"),
+        (("studies", "portrait", "starts", 0), "empty", "portrait.starts[0] = 'empty': must be a list of the shares"),
+        (("studies", "portrait", "starts", 1), [1.0], "portrait.starts = [[1], [1.0]]: must not hold [1.0] twice"),
         # what the schema cannot say
         ((*P, "policies", "sq-distinct"), 200, "sq-distinct = 200: different servers are probed, must be at most"),
         ((*T, "t_step"), 0.3, "trajectories.t_step = 0.3: must divide t_end = 5 into a whole number"),
         ((*T, "t_step"), 50, "trajectories.t_step = 50: must divide t_end = 5"),
+        (("studies", "portrait", "starts", 1), [0.5, 0.4], "starts[1] = [0.5, 0.4]: sums to 0.9, must sum to 1"),
         (("studies", "fluid", "lam"), [0.5], "fluid.lam = [0.5]: must be that of studies.trajectories"),
         ((*T, "N"), [10**9], "trajectories.events = 1e+06: must be at least the estimated 1.92e+11 events"),
     ],
@@ -163,7 +169,7 @@ def test_the_profiles_are_valid(profile):
     path = ROOT / "config" / f"{profile}.yaml"
     plan = config.make_plan(config.read(path), str(path))
     assert plan.profile == profile
-    assert plan.studies == ["trajectories", "starts", "fluid", "fixed_points", "stationary", "policies"]
+    assert plan.studies == ["trajectories", "starts", "fluid", "portrait", "fixed_points", "stationary", "policies"]
 
 
 def test_the_schema_knows_the_policies():
@@ -209,7 +215,7 @@ def test_command_prints_the_plan(tmp_path, capsys):
     path = tmp_path / "good.yaml"
     path.write_text(yaml.safe_dump(GOOD))
     assert config.main([str(path)]) == 0
-    assert "profile small: 8 jobs" in capsys.readouterr().out
+    assert "profile small: 9 jobs" in capsys.readouterr().out
 
 
 def test_command_refuses_with_one_line_and_exit_code_2(tmp_path, capsys):
