@@ -31,8 +31,8 @@ ACROSS, UP = 400, 320
 SIMPLIFIED = 0.4  # px that a path may be moved by
 # An arrow stands at this part of a path's length, on paths of at least so many px; length and half width of its head.
 ARROW_AT, ARROW_FROM, ARROW = 0.45, 40, (8, 3.5)
-# Loads at which the line of fixed points is computed.
-LOCUS = np.linspace(0.01, 0.99, 99)
+# Loads at which the line of fixed points is computed, closer together where it is steep.
+LOCUS = 1 - np.geomspace(0.99, 0.002, 100)
 
 BUSY = hv.Dimension("busy", label="share of busy servers")
 PLANES = {
