@@ -64,6 +64,30 @@ def random_start(m: int) -> np.ndarray:
     return matrix
 
 
+def mixed(shares: Any, observation: int | None = None) -> np.ndarray:
+    """Return the start with the fraction `shares`[i] of the servers at i jobs.
+
+    Parameters
+    ----------
+    shares : float64[I]
+        Fractions p_0, p_1, … that sum to 1.
+    observation : int, optional
+        What every server is remembered with, at least the longest queue; by default its own queue length.
+
+    Raises
+    ------
+    ValueError
+        If the shares are no distribution, or the observation is below a queue.
+    """
+    column = np.asarray(shares)
+    if column.ndim != 1 or column.size == 0:
+        raise ValueError(f"shares = {shares!r}: must be a list of fractions p_0, p_1, …")
+    if observation is None:
+        return _checked(np.diag(column))
+    levels = validation.integer("observation", observation, column.size - 1) + 1
+    return _checked(np.pad(column[:, None], ((0, 0), (levels - 1, 0))))
+
+
 def _all_at(i: int, j: int) -> np.ndarray:
     matrix = np.zeros((j + 1, j + 1))
     matrix[i, j] = 1.0

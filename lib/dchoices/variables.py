@@ -115,6 +115,9 @@ VARIABLES: dict[str, Variable] = {
     "mode": Variable(
         ("start", "d", "λ", "t"), "jobs", "lowest observation with mass, without memory the lowest queue length"
     ),
+    "busy_share": Variable(("start", "d", "λ", "t"), "1", "fraction of busy servers, 1 - p_0"),
+    "waiting_jobs": Variable(("start", "d", "λ", "t"), "jobs", "jobs per server that wait, Σ (i-1) p_i over i >= 1"),
+    "known_idle": Variable(("start", "d", "λ", "t"), "1", "fraction of servers with observation 0, all of them idle"),
     "truncated_mass": Variable((), "1", "probability that some server is at the buffer"),
     "max_queue": Variable(
         ("replicate", "policy", "N", "d", "λ", "t"), "jobs",

@@ -122,6 +122,30 @@ def concentration(sizes, perturbation, replicates=10_000):
     )
 
 
+def portrait(d, loads, t):
+    """Stand-in for fluid paths from four starts: straight to the fixed point."""
+    ends = {name: np.empty((len(d), len(loads), 1)) for name in ("busy_share", "waiting_jobs", "known_idle")}
+    for b, k in enumerate(d):
+        for c, lam in enumerate(loads):
+            pmf = limit("sq-memory", lam, k)
+            ends["busy_share"][b, c] = lam
+            ends["waiting_jobs"][b, c] = pmf[2:] @ np.arange(1, LEVELS - 1)
+            ends["known_idle"][b, c] = max(1 - lam - 1 / k, 0)
+    begins = {"busy_share": [0, 0.4, 0, 0.4], "waiting_jobs": [0, 0.4, 0, 0.4], "known_idle": [1, 0.6, 0, 0]}
+    weight = np.exp(-t)
+    paths = {
+        name: np.reshape(begin, (-1, 1, 1, 1)) * weight + ends[name] * (1 - weight) for name, begin in begins.items()
+    }
+    variables = {name: (("start", "d", "λ", "t"), values) for name, values in paths.items()}
+    variables["mode"] = (("start", "d", "λ", "t"), (paths["known_idle"] < 0.05) * (1 + (paths["waiting_jobs"] > 0.5)))
+    names = [f"p = {shares}, {memory}" for memory in ("fresh", "stale") for shares in ([1], [0.6, 0, 0.4])]
+    return xr.Dataset(
+        variables,
+        {"start": names, "d": list(d), "λ": list(loads), "t": t},
+        attrs("portrait", starts=[[1], [0.6, 0, 0.4]]),
+    )
+
+
 def fixed_points(d, n_loads):
     dense = np.unique(
         np.concatenate([np.linspace(0.005, 0.995, n_loads // 2), 1 - np.geomspace(0.5, 1e-5, n_loads // 2)])
@@ -337,6 +361,9 @@ def claims():
 def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0.95), policies=POLICIES,
           replicates=4, n_loads=60, t_step=0.25, side_by_side=SIDE_BY_SIDE, tail_sizes=(200, 300, 450, 700),
           perturbation=(0, 1)):  # fmt: skip
+
+
+          replicates=4, n_loads=60, t_step=0.25, side_by_side=SIDE_BY_SIDE):  # fmt: skip
     """Return the datasets of a made-up study."""
     rng = np.random.default_rng(7)
     path = fluid(d, loads, np.arange(0, 20 + t_step / 2, t_step))
@@ -345,6 +372,7 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
         "ladder": ladder(rng, path, sizes, ["overloaded-3", "stale-2"], replicates),
         "concentration": concentration(tail_sizes, perturbation),
         "fluid": path,
+        "portrait": portrait(d, loads, np.linspace(0, 3, 30) ** 2),
         "fixed_points": fixed_points(d, n_loads),
         "stationary": stationary(rng, policies, sizes, d, loads, replicates),
         "policies": compared(rng, side_by_side, sizes, loads, replicates),

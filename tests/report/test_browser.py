@@ -20,6 +20,15 @@ POINT = """id => {
   const frame = view.frame, box = view.el.getBoundingClientRect();
   return [box.x + frame.x_scale.compute(x), box.y + frame.y_scale.compute(y)];
 }"""
+# Where a panel draws the fixed point, and everything that it draws.
+SHOWN = """id => {
+  const view = Bokeh.index.roots.find(view => view.el.parentElement.id === id);
+  const renderers = view.model.renderers, columns = renderer => renderer.data_source.data;
+  const star = columns(renderers.find(renderer => renderer.glyph.marker?.value === 'star'));
+  const values = renderers.flatMap(renderer => Object.values(columns(renderer)).flatMap(column => [...column]));
+  if (values.includes(null)) throw new Error('a gap in a line must be NaN: null is drawn as 0');
+  return [star.busy[0], JSON.stringify(values)];
+}"""
 TOOLTIP = """id => {
   const seek = node => [...node.children].some(child =>
     child.classList.contains('bk-Tooltip') || (child.shadowRoot && seek(child.shadowRoot)) || seek(child));
@@ -82,6 +91,32 @@ def test_a_point_answers_to_the_pointer(page):
     page.mouse.move(x - 30, y - 30)
     page.mouse.move(x, y)
     page.wait_for_function(TOOLTIP, arg=target)
+
+
+def test_controls_exchange_what_the_panels_show(page):
+    slider, select = page.get_by_label("load λ"), page.get_by_label("probes per job d")
+    shown = [page.evaluate(SHOWN, f"fig-portrait-{k}") for k in range(2)]
+    assert [at for at, _ in shown] == [0.9, 0.9]
+    assert page.locator(".controls output").inner_text() == "0.9"
+    picture = page.locator("#fig-portrait-0")
+    picture.scroll_into_view_if_needed()
+    before = picture.screenshot()
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.locator(".controls output").inner_text() == slider.get_attribute("aria-valuetext") == "0.48"
+    moved = [page.evaluate(SHOWN, f"fig-portrait-{k}") for k in range(2)]
+    assert [at for at, _ in moved] == [0.48, 0.48]
+    assert not {values for _, values in shown} & {values for _, values in moved}
+    page.wait_for_timeout(300)
+    assert picture.screenshot() != before
+    select.select_option(label="1")
+    other = [page.evaluate(SHOWN, f"fig-portrait-{k}") for k in range(2)]
+    assert [at for at, _ in other] == [0.48, 0.48]
+    assert not {values for _, values in other} & {values for _, values in moved}
+    select.select_option(label="2")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert [page.evaluate(SHOWN, f"fig-portrait-{k}") for k in range(2)] == shown
 
 
 def test_claims_can_be_reached_by_keyboard(page):

@@ -1,3 +1,5 @@
+import base64
+import gzip
 import json
 import xml.etree.ElementTree as ElementTree
 
@@ -5,11 +7,13 @@ import holoviews as hv
 import numpy as np
 import pytest
 from dchoices import plots
+from dchoices.plots.portrait import portrait
+from made_up_study import portrait as made_up_portrait
 from made_up_study import study
 
 ANCHORS = [
-    "fig-trajectories", "fig-error", "fig-starts", "fig-concentration", "fig-idle", "fig-recursion", "fig-fixed-points",
-    "fig-bound", "fig-memory", "fig-policies",
+    "fig-portrait", "fig-trajectories", "fig-error", "fig-starts", "fig-concentration", "fig-idle", "fig-recursion",
+    "fig-fixed-points", "fig-bound", "fig-memory", "fig-policies",
 ]  # fmt: skip
 
 SHAPES = {
@@ -85,8 +89,89 @@ def test_the_policy_of_a_user_is_in_the_comparison(datasets):
     assert (figure.facts["load"], figure.facts["flagged"], figure.facts["cells"]) == (0.9, 0, 8 * 3 * 5)
 
 
+def portrait_of(d, loads):
+    return portrait({"portrait": made_up_portrait(d, loads, np.linspace(0, 3, 30) ** 2)})
+
+
+def test_frames_exchange_what_is_drawn():
+    """The frame that is drawn first is the content; every other has the same columns, and other values."""
+    figure = portrait_of((1, 2, 3), (0.3, 0.5, 0.9))
+    probes, load = figure.controls
+    assert (probes.values, load.values) == (["1", "2", "3"], ["0.3", "0.5", "0.9"])
+    chosen = probes.first * len(load.values) + load.first
+    for panel in figure.panels:
+        item = plots.bokeh_item(panel, "here")
+        sources = {
+            model["id"]: dict(model["attributes"]["data"]["entries"])
+            for model in models_in(item["doc"])
+            if model["name"] == "ColumnDataSource"
+        }
+        assert len({json.dumps(frame) for frame in item["frames"]}) == 9
+        for frame in item["frames"]:
+            for source, columns in frame.items():
+                assert columns.keys() == sources[source].keys()
+                assert len({len(column) for column in columns.values()}) == 1
+        for source, columns in item["frames"][chosen].items():
+            for name in columns.keys() - {"modes"}:
+                ours = [np.nan if value is None else value for value in columns[name]]
+                np.testing.assert_allclose(ours, array_of(sources[source][name]), rtol=1e-3)
+
+
+def models_in(node):
+    """Yield every model of a bokeh document."""
+    if isinstance(node, dict):
+        if {"id", "name", "attributes"} <= node.keys():
+            yield node
+        node = list(node.values())
+    if isinstance(node, list):
+        for part in node:
+            yield from models_in(part)
+
+
+def array_of(column):
+    """Return a column of a bokeh document as an array."""
+    data = gzip.decompress(base64.b64decode(column["array"]["data"]))
+    return np.frombuffer(data, column["dtype"]).reshape(column["shape"])
+
+
+def test_the_page_holds_no_more_frames_than_it_may():
+    figure = portrait_of(range(1, 9), np.linspace(0.1, 0.9, 30).round(3).tolist())
+    assert [len(control.values) for control in figure.controls] == [8, 6]
+    assert all(len(panel.frames) == figure.facts["frames"] == 48 for panel in figure.panels)
+
+
+def test_print_shows_the_portrait_around_the_threshold():
+    figure = portrait_of((2, 1), (0.9, 0.5, 0.3))
+    titles = ["λ = 0.3 (below)", "λ = 0.5 (threshold)", "λ = 0.9 (above)"]
+    assert [panel.title for panel in figure.printed_panels.values()] == 2 * titles
+    assert figure.facts["loads"] == [0.3, 0.5, 0.9]
+    assert figure.print_columns == 3
+
+
+@pytest.mark.parametrize("loads", [(0.5,), (0.3,), (0.7, 0.9)])
+def test_a_portrait_is_made_of_few_loads(loads):
+    figure = portrait_of((2,), loads)
+    assert figure.facts["loads"] == [loads[-1]]
+    for panel in figure.printed_panels.values():
+        ElementTree.fromstring(plots.svg(panel))
+
+
 def test_twins_show_the_same_panel(datasets):
-    panel = next(figure for figure in plots.make_figures(datasets) if figure.anchor == "fig-idle").panels[0]
+    (
+        "fig-portrait",
+        "fig-trajectories",
+        "fig-error",
+        "fig-starts",
+        "fig-concentration",
+        "fig-idle",
+        "fig-recursion",
+    )
+    (
+        "fig-fixed-points",
+        "fig-bound",
+        "fig-memory",
+        "fig-policies",
+    )
     item = plots.bokeh_item(panel, "here")
     assert item["target_id"] == "here"
     assert "load λ" in json.dumps(item, ensure_ascii=False)
@@ -106,7 +191,7 @@ def test_the_script_brings_no_tags(datasets):
 
 
 def test_swatches_are_drawings():
-    for look in ("solid", "dashed", "dotted", "dot", "ring", "triangle", "area"):
+    for look in ("solid", "dashed", "dotted", "dot", "ring", "triangle", "star", "area"):
         ElementTree.fromstring(plots.swatch(plots.Key("a", "#000000", look)))
 
 

@@ -103,6 +103,18 @@ def test_parameters_are_shown_as_given_and_those_of_split_jobs_joined(tmp_path):
     assert shown == {"N": [100, 1000, 10], "replicates": [5, 5, 3], "lam": [0.3, 0.4, 0.9]}
 
 
+def test_the_page_has_controls_and_print_has_their_frames(built):
+    page = (built / "report.html").read_text("utf-8")
+    figure = page[page.index('<figure id="fig-portrait">') : page.index('id="results"')]
+    ids = Page(figure).ids
+    assert ids == ["fig-portrait", "fig-portrait-choice-0", "fig-portrait-choice-1", "fig-portrait-0", "fig-portrait-1"]
+    assert '<option value="1" selected>2</option>' in figure
+    assert 'max="3" value="2"' in figure
+    assert all(f'<label for="fig-portrait-choice-{k}">' in figure for k in range(2))
+    assert "any of 8 pairs" in figure
+    assert "any of 8 pairs" in " ".join(printed(built).split())
+
+
 def test_the_colophon_shows_times_seeds_and_hashes(built):
     page = (built / "report.html").read_text("utf-8")
     colophon = page[page.index('id="colophon"') :]

@@ -23,6 +23,7 @@ studies:
   concentration: {N: [100], d: [2], lam: [0.4], t_end: 5, t_step: 0.5, epsilon: [0.1], perturbation: [0, 1],
                   replicates: 3, events: 1.0e+6}
   fluid: {d: *d, lam: *lam, t_end: 5, t_step: 0.5}
+  portrait: {starts: [[1], [0.5, 0.5]], d: [2], lam: [0.4], t_end: 5, times: 10}
   fixed_points: {d: [1, 2, 3], lam_points: 50}
   stationary: {policies: [sq-memory, sq], N: [100], d: *d, lam: [0.3, 0.9], warm_up: 2, horizon: 2, shortest: 20,
                replicates: 3, split: [d], events: 1.0e+7}
@@ -115,11 +116,16 @@ C = ("studies", "concentration")
         ((*C, "perturbation"), [-1], "concentration.perturbation[0] = -1: must be a number of at least 0"),
         ((*C, "t_step"), 0.3, "concentration.t_step = 0.3: must divide t_end = 5 into a whole number"),
         ((*C, "N"), [10**6], "concentration.events = 1e+06: must be at least the estimated 4.2e+07 events"),
+        (("studies", "portrait", "starts", 1), [], "portrait.starts[1] = []: must be a list of the shares of servers"),
+        (("studies", "portrait", "starts", 1), [2, -1], "portrait.starts[1][1] = -1: must be a share of the servers"),
+        (("studies", "portrait", "starts", 0), "empty", "portrait.starts[0] = 'empty': must be a list of the shares"),
+        (("studies", "portrait", "starts", 1), [1.0], "portrait.starts = [[1], [1.0]]: must not hold [1.0] twice"),
         # what the schema cannot say
         ((*P, "policies", "sq-distinct"), 200, "sq-distinct = 200: different servers are probed, must be at most"),
         ((*L, "replicates"), [3], "replicates = [3]: must hold one number for each of N = [100, 1000]"),
         ((*T, "t_step"), 0.3, "trajectories.t_step = 0.3: must divide t_end = 5 into a whole number"),
         ((*T, "t_step"), 50, "trajectories.t_step = 50: must divide t_end = 5"),
+        (("studies", "portrait", "starts", 1), [0.5, 0.4], "starts[1] = [0.5, 0.4]: sums to 0.9, must sum to 1"),
         (("studies", "fluid", "lam"), [0.5], "fluid.lam = [0.5]: must be that of studies.trajectories"),
         ((*T, "N"), [10**9], "trajectories.events = 1e+06: must be at least the estimated 1.92e+11 events"),
     ],
@@ -184,7 +190,8 @@ def test_the_profiles_are_valid(profile):
     plan = config.make_plan(config.read(path), str(path))
     assert plan.profile == profile
     assert plan.studies == [
-        "trajectories", "ladder", "concentration", "fluid", "fixed_points", "stationary", "policies", "recursion",
+        "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "stationary", "policies",
+        "recursion",
     ]  # fmt: skip
 
 

@@ -127,15 +127,20 @@ def test_touching_reruns_nothing(project):
         ("lib/dchoices/kernels/memory.py", after(*SIMULATIONS)),
         ("lib/dchoices/lumped.py", after(*SIMULATIONS)),
         ("lib/dchoices/comparison.py", after("policies")),
-        ("lib/dchoices/kernels/drift.py", after("fluid", "trajectories", "ladder", "recursion", "concentration")),
+        (
+            "lib/dchoices/kernels/drift.py",
+            after("fluid", "portrait", "trajectories", "ladder", "recursion", "concentration"),
+        ),
         ("lib/dchoices/concentration.py", after("concentration")),
         ("lib/dchoices/tails.py", CLAIMS | REPORT),
+        ("lib/dchoices/portrait.py", after("portrait")),
         ("lib/dchoices/plots/__init__.py", REPORT),
         ("lib/dchoices/claims/__init__.py", CLAIMS | REPORT),
         ("lib/dchoices/report/__init__.py", REPORT),
         ("lib/dchoices/workflow/verdict.py", {"The verdict"}),
         ("lib/dchoices/workflow/run_notebook.py", set()),
         ("report/report.md", REPORT),
+        ("report/figures.js", REPORT),
     ],
 )
 def test_edit_reruns_what_uses_the_file(project, edited, expected):

@@ -31,6 +31,7 @@ MARKERS: Mapping[str, tuple[str, str]] = {
     "dot": ("circle", "o"),
     "ring": ("circle", "o"),
     "triangle": ("triangle", "^"),
+    "star": ("star", "*"),
 }
 
 LOAD = hv.Dimension("lam", label="load λ")
@@ -65,12 +66,13 @@ def line(
     alpha: float = 1.0,
     steps: bool = False,
     tooltips: Tooltips = (),
+    label: str = "",
 ) -> hv.Curve:
     """Curve of `y` over `x`, broken at NaN; with `tooltips` it answers to the pointer."""
     kdim, vdim = dims
     bokeh_dash, mpl_dash, _ = DASHES[dash]
     interpolation = "steps-post" if steps else "linear"
-    curve = hv.Curve((np.asarray(x, float), np.asarray(y, float)), kdim, vdim)
+    curve = hv.Curve((np.asarray(x, float), np.asarray(y, float)), kdim, vdim, label=label)
     bokeh = {"tools": ["hover"] if tooltips else [], "hover_tooltips": list(tooltips), "interpolation": interpolation}
     print_ = {"linestyle": mpl_dash, "linewidth": 0.8 * width, "interpolation": interpolation}
     return _styled(
@@ -80,11 +82,13 @@ def line(
     )
 
 
-def band(x: Any, low: Any, high: Any, dims: Axes, color: str, alpha: float = 0.3) -> hv.Area:
+def band(x: Any, low: Any, high: Any, dims: Axes, color: str, alpha: float = 0.3, label: str = "") -> hv.Area:
     """Area between `low` and `high` over `x`."""
     kdim, vdim = dims
     data = (np.asarray(x, float), np.asarray(low, float), np.asarray(high, float))
-    area = hv.Area(data, kdim, [vdim, hv.Dimension(f"{vdim.name}_high", label=f"{vdim.label}, upper edge")])
+    area = hv.Area(
+        data, kdim, [vdim, hv.Dimension(f"{vdim.name}_high", label=f"{vdim.label}, upper edge")], label=label
+    )
     return _styled(
         area,
         {"color": color, "alpha": alpha, "line_width": 0, "tools": []},
@@ -101,20 +105,22 @@ def points(
     size: float = 7,
     tooltips: Tooltips = (),
     columns: Mapping[str, Any] | None = None,
+    label: str = "",
 ) -> hv.Scatter:
     """Markers at `(x, y)`; `columns` are further values that the tooltips may quote."""
     kdim, vdim = dims
     columns = columns or {}
     bokeh_marker, mpl_marker = MARKERS[look]
-    fill = color if look == "dot" else "white"
+    fill = color if look in ("dot", "star") else "white"
+    edge = "white" if look == "star" else color  # set off from what it lies on
     data = (np.asarray(x, float), np.asarray(y, float), *(np.asarray(c) for c in columns.values()))
     return _styled(
-        hv.Scatter(data, kdim, [vdim, *columns]),
+        hv.Scatter(data, kdim, [vdim, *columns], label=label),
         {
-            "marker": bokeh_marker, "size": size, "line_color": color, "fill_color": fill, "line_width": 1.4,
+            "marker": bokeh_marker, "size": size, "line_color": edge, "fill_color": fill, "line_width": 1.4,
             "tools": ["hover"] if tooltips else [], "hover_tooltips": list(tooltips),
         },
-        {"marker": mpl_marker, "s": size**2 / 2.6, "edgecolors": color, "facecolors": fill, "linewidth": 0.9},
+        {"marker": mpl_marker, "s": size**2 / 2.6, "edgecolors": edge, "facecolors": fill, "linewidth": 0.9},
     )  # fmt: skip
 
 
@@ -144,12 +150,16 @@ def _styled(element: Any, in_page: Mapping[str, Any], in_print: Mapping[str, Any
     return element.opts(**in_page, backend="bokeh", clone=False).opts(**in_print, backend="matplotlib", clone=False)
 
 
+_STAR = "M14 0.4 L15.4 4.4 L19.6 4.5 L16.2 7 L17.5 11.1 L14 8.7 L10.5 11.1 L11.8 7 L8.4 4.5 L12.6 4.4 Z"
+
+
 def swatch(key: Key) -> str:
     """Small SVG picture of how a series looks, for the key in page and print."""
     shapes = {
         "area": f'<rect x="3" y="2" width="22" height="8" fill="{key.color}"/>',
         "dot": f'<circle cx="14" cy="6" r="3.4" fill="{key.color}"/>',
         "ring": f'<circle cx="14" cy="6" r="3.2" fill="#fff" stroke="{key.color}" stroke-width="1.4"/>',
+        "star": f'<path d="{_STAR}" fill="{key.color}"/>',
         "triangle": f'<path d="M14 2 L18 9.5 L10 9.5 Z" fill="#fff" stroke="{key.color}" stroke-width="1.4"/>',
     }
     stroke = f'<path d="M1 6 H27" fill="none" stroke="{key.color}" stroke-width="2"'

@@ -22,18 +22,42 @@ MEMORY, MEMORYLESS = "sq-memory", "sq"
 WITH, WITHOUT, LIMIT = el.BLUE, el.VERMILLION, el.BLACK
 
 
+#: What a frame exchanges: by the label of each element, the values of its dimensions in their order.
+Frame = Mapping[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Control:
+    """A choice that the reader of the page has: its values as they are shown, and the one to begin with."""
+
+    label: str
+    values: Sequence[str]
+    first: int
+    slider: bool = True  # else a list to select from
+
+
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes: its content and the options both backends share (axis scales and limits)."""
+    """One pair of axes: its content and the options both backends share (axis scales and limits).
+
+    In the page of a figure with controls `frames` holds what is drawn for each of their combinations, the last control
+    running fastest; lines, bands and points can change so. Print shows the content.
+    """
 
     content: hv.Overlay
     title: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    frames: Sequence[Frame] = ()
+    height: int = 290  # px in the page
+    inches: tuple[float, float] = (3.35, 1.75)  # in print, two to a row
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels under one caption; `facts` are the values a caption may quote, `studies` the datasets it is made from."""
+    """Panels under one caption; `facts` are the values a caption may quote, `studies` the datasets it is made from.
+
+    A figure with `controls` has panels of its own for print, `twins`, which stand for a few of its frames.
+    """
 
     anchor: str
     alt: str
@@ -42,11 +66,19 @@ class Figure:
     key: Sequence[el.Key]
     columns: int = 2
     facts: Mapping[str, Any] = field(default_factory=dict)
+    controls: Sequence[Control] = ()
+    twins: Sequence[Panel] = ()
+    print_columns: int | None = None  # where they are others than in the page
 
     @property
     def named_panels(self) -> dict[str, Panel]:
-        """The panels, by the name of each in page and print."""
+        """The panels of the page, by the name of each."""
         return {f"{self.anchor}-{k}": panel for k, panel in enumerate(self.panels)}
+
+    @property
+    def printed_panels(self) -> dict[str, Panel]:
+        """The panels in print, by the name of each."""
+        return {f"{self.anchor}-{k}": panel for k, panel in enumerate(self.twins or self.panels)}
 
 
 def example_d(values: Any) -> int:

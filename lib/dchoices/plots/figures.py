@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dchoices.plots import comparison, concentration, dispatch, limits, paths
+from dchoices.plots import comparison, concentration, dispatch, limits, paths, portrait
 from dchoices.plots.figure import Datasets, Figure
 
 MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
+    portrait.portrait,
     paths.trajectories,
     paths.error,
     paths.starts,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import holoviews as hv
 import matplotlib
 import matplotlib.pyplot as plt
+import numpy as np
 from bokeh.core.types import ID
 from bokeh.embed import json_item
 from bokeh.models import HoverTool
@@ -26,8 +27,7 @@ hv.extension("bokeh", "matplotlib", logo=False)
 SANS = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _INK, _SOFT, _GRID = "#222222", "#9a9a9a", "#ebebeb"
 _FONTS = {"title": "13px", "labels": "12px", "ticks": "11px"}
-PANEL_HEIGHT = 290  # px in the page
-PANEL_INCHES = (3.35, 1.75)  # in print, two to a row
+FRAME_DIGITS = 4  # significant digits of what frames hold: a panel has less than 1000 pixels
 # Margins of a printed panel in inches (left, right, bottom, top): fixed, so that the axes of neighbours line up.
 _MARGINS = (0.56, 0.1, 0.42, 0.26)
 
@@ -61,24 +61,61 @@ def script() -> str:
     return "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
 
 
-def _render(content: hv.Dimensioned, backend: str) -> Any:
-    """Return the figure that a backend makes of an element. (`hv.render` makes each twice, and returns the second.)"""
-    return hv.renderer(backend).get_plot(content).state
+def _plot(content: hv.Dimensioned, backend: str) -> Any:
+    """Return what a backend makes of an element. (`hv.render` makes each twice, and returns the second.)"""
+    return hv.renderer(backend).get_plot(content)
 
 
 def bokeh_item(panel: Panel, target: str) -> dict[str, Any]:
-    """Return the bokeh document of a panel as JSON, to be embedded in the element with id `target`."""
+    """Return the bokeh document of a panel as JSON, to be embedded in the element with id `target`.
+
+    A panel with frames has a further entry `frames`: for each frame the columns of the data sources that it exchanges,
+    by their ids.
+    """
     content = panel.content.opts(
-        title=panel.title, height=PANEL_HEIGHT, responsive=True, show_legend=False, show_grid=True, fontsize=_FONTS,
+        title=panel.title, height=panel.height, responsive=True, show_legend=False, show_grid=True, fontsize=_FONTS,
         default_tools=["pan", "box_zoom", "wheel_zoom", "reset"], active_tools=[], toolbar="above",
         backend="bokeh", **panel.options,
     )  # fmt: skip
-    plot = _render(content, "bokeh")
+    drawing = _plot(content, "bokeh")
+    plot = drawing.state
     for tool in plot.toolbar.tools:
         tool.visible = not isinstance(tool, HoverTool)  # always on: one button for each series would fill the bar
     # No gesture is taken from the reader until a tool is chosen: on a phone a swipe over a plot scrolls the page.
     plot.toolbar.active_drag = plot.toolbar.active_scroll = None
-    return dict(json_item(plot, ID(target), theme=_THEME))
+    item = dict(json_item(plot, ID(target), theme=_THEME))
+    if panel.frames:
+        item["frames"] = _exchanged(panel, drawing)
+    return item
+
+
+def _exchanged(panel: Panel, drawing: Any) -> list[dict[str, dict[str, list[Any]]]]:
+    """Return for each frame of a panel the columns of the data sources that it exchanges, by their ids."""
+    drawn = {
+        element.label: (element, subplot.handles["source"].id)
+        for element, subplot in zip(panel.content, drawing.subplots.values(), strict=True)
+        if element.label
+    }
+    return [
+        {drawn[label][1]: _columns(drawn[label][0], values) for label, values in frame.items()}
+        for frame in panel.frames
+    ]
+
+
+def _columns(element: hv.Element, values: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the columns of bokeh's source for an element with other values."""
+    if isinstance(element, hv.Area):  # an outline: there along the upper edge, back along the lower
+        x, low, high = (np.asarray(v, float) for v in values)
+        return {"x": _short([*x, *x[::-1]]), "y": _short([*high, *low[::-1]])}
+    return {dim.name: _short(column) for dim, column in zip(element.dimensions(), values, strict=True)}
+
+
+def _short(column: Any) -> list[Any]:
+    """Return values for JSON: few digits, None for NaN, text as it is."""
+    column = np.asarray(column)
+    if column.dtype.kind not in "fiu":
+        return column.tolist()
+    return [float(f"{v:.{FRAME_DIGITS}g}") if np.isfinite(v) else None for v in column.tolist()]
 
 
 def svg(panel: Panel) -> bytes:
@@ -92,7 +129,7 @@ def svg_row(figure: Figure, inches: tuple[float, float], metadata: Mapping[str, 
     """Return the panels of a figure side by side in one SVG with a key above, as for a README."""
     with matplotlib.rc_context({**_RC, "font.size": 9, "axes.titlesize": 9.5, "axes.labelsize": 9}):
         layout = hv.Layout([_styled(panel) for panel in figure.panels]).cols(len(figure.panels))
-        drawn = _render(layout.opts(sublabel_format="", backend="matplotlib"), "matplotlib")
+        drawn = _plot(layout.opts(sublabel_format="", backend="matplotlib"), "matplotlib").state
         drawn.set_size_inches(*inches)
         _tidy(drawn)
         # HoloViews leaves room for colour bars and titles of its own; two panels need less.
@@ -118,8 +155,8 @@ def _styled(panel: Panel) -> hv.Overlay:
 
 
 def _drawn(panel: Panel) -> MplFigure:
-    figure = _render(_styled(panel), "matplotlib")
-    width, height = PANEL_INCHES
+    figure = _plot(_styled(panel), "matplotlib").state
+    width, height = panel.inches
     figure.set_size_inches(width, height)
     _tidy(figure)
     left, right, bottom, top = _MARGINS

@@ -38,7 +38,7 @@ def page(markdown: str, writer: Writer, folder: Path) -> str:
     parts = {
         "<!-- style -->": f"<style>\n{(folder / 'style.css').read_text('utf-8')}</style>",
         "<!-- bokeh -->": f"<script>\n{_in_script(plots.script())}\n</script>",
-        "<!-- figures -->": f"<script>\n{_embedding(writer)}\n</script>",
+        "<!-- figures -->": f"<script>\n{_drawing(writer, folder)}\n</script>",
     }
     for mark, text in parts.items():
         if converted.count(mark) != 1:
@@ -47,9 +47,9 @@ def page(markdown: str, writer: Writer, folder: Path) -> str:
     return converted
 
 
-def _embedding(writer: Writer) -> str:
+def _drawing(writer: Writer, folder: Path) -> str:
     items = _in_script(json.dumps(writer.panels, separators=(",", ":"), ensure_ascii=False))
-    return f"Bokeh.set_log_level('warn');\nfor (const item of {items}) Bokeh.embed.embed_item(item);"
+    return f"{(folder / 'figures.js').read_text('utf-8')}\ndrawFigures({items});"
 
 
 def _in_script(text: str) -> str:
@@ -60,7 +60,7 @@ def _in_script(text: str) -> str:
 def drawn(study: Study) -> tuple[dict[str, bytes], bytes]:
     """Return the pictures of the printed panels by file name, and that of the README."""
     figures = plots.make_figures(study.datasets)
-    panels = {f"{name}.svg": plots.svg(panel) for figure in figures for name, panel in figure.named_panels.items()}
+    panels = {f"{name}.svg": plots.svg(panel) for figure in figures for name, panel in figure.printed_panels.items()}
     story = plots.story(study.datasets)
     made_from = ", ".join(f"{name} {study.hash(name)}" for name in story.studies)
     return panels, plots.svg_row(story, STORY_INCHES, {"Title": story.alt, "Source": made_from})

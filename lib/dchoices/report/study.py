@@ -18,7 +18,9 @@ import yaml
 
 from dchoices import datasets, registry
 
-STUDIES = ("trajectories", "ladder", "concentration", "fluid", "fixed_points", "stationary", "policies", "recursion")
+STUDIES = (
+    "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "stationary", "policies", "recursion",
+)  # fmt: skip
 HASH_DIGITS = 12
 
 

@@ -104,18 +104,18 @@ class Writer:
             boxes.append(f'<div class="panel" id="{target}"></div>')
         columns = f"columns-{min(figure.columns, len(figure.panels))}"
         return (
-            f'<ul class="key">{key}</ul>\n<div class="panels {columns}" role="group" '
+            f'<ul class="key">{key}</ul>\n{_controls(figure)}<div class="panels {columns}" role="group" '
             f'aria-label="{html.escape(figure.alt, quote=True)}">{"".join(boxes)}</div>'
         )
 
     def _print_figure(self, figure: plots.Figure) -> str:
-        files = [f"{name}.svg" for name in figure.named_panels]
+        files = [f"{name}.svg" for name in figure.printed_panels]
         keys = []
         for k, entry in enumerate(figure.key):
             self.pictures[f"{figure.anchor}-key-{k}.svg"] = plots.swatch(entry).encode()
             keys.append(f"({_typst(f'{figure.anchor}-key-{k}.svg')}, {_typst(entry.label)})")
         return (
-            f"#panels(columns: {min(figure.columns, len(files))}, alt: {_typst(figure.alt)}, "
+            f"#panels(columns: {min(figure.print_columns or figure.columns, len(files))}, alt: {_typst(figure.alt)}, "
             f"key: ({', '.join(keys)},), files: ({', '.join(map(_typst, files))},))"
         )
 
@@ -232,6 +232,27 @@ def listed(values: Sequence[Any], name: str = "") -> str:
     """Return values in a row, set as numbers unless they are names or seeds."""
     numeric = name != "seed"
     return ", ".join(numbers.plain(v) if numeric and isinstance(v, int | float) else words(str(v)) for v in values)
+
+
+def _controls(figure: plots.Figure) -> str:
+    """Return what the reader of the page chooses a figure's frame with."""
+    choices = []
+    for k, control in enumerate(figure.controls):
+        name = f"{figure.anchor}-choice-{k}"
+        values = html.escape(json.dumps(list(control.values), ensure_ascii=False), quote=True)
+        common = f'id="{name}" data-values="{values}" autocomplete="off"'
+        options = "".join(
+            f'<option value="{n}"{" selected" * (n == control.first)}>{html.escape(value)}</option>'
+            for n, value in enumerate(control.values)
+        )
+        field = (
+            f'<input type="range" {common} min="0" max="{len(control.values) - 1}" value="{control.first}">'
+            f'<output for="{name}"></output>'
+            if control.slider
+            else f"<select {common}>{options}</select>"
+        )
+        choices.append(f'<div><label for="{name}">{html.escape(control.label)}</label> {field}</div>')
+    return f'<div class="controls">{"".join(choices)}</div>\n' if choices else ""
 
 
 def _raw(target: str, text: str) -> str:

@@ -27,6 +27,7 @@ CASES = ("d", "starts", "perturbation", "policies")  # what N and λ are run for
 FLUID_GRID = ("d", "lam", "t_end", "t_step")  # what fluid.nc and trajectories.nc share
 DISTINCT = ("sq-distinct", "sq-memory-distinct")  # policies that probe d different servers
 STEP_TOLERANCE = 1e-9  # t_end / t_step may miss a whole number by rounding, not by more
+SUM_TOLERANCE = 1e-9  # as far as shares may miss 1, which is as far as `starts` lets them
 SHOWN = 60  # characters of a value that an error message shows
 
 
@@ -160,6 +161,7 @@ def _check(config: Any) -> dict[str, Any]:
         _check_time_grid(f"studies.{name}", study)
     _check_replicates(checked["studies"]["ladder"])
     _check_distinct(checked["studies"]["policies"])
+    _check_shares("studies.portrait.starts", checked["studies"]["portrait"]["starts"])
     trajectories, fluid = checked["studies"]["trajectories"], checked["studies"]["fluid"]
     for key in FLUID_GRID:
         if fluid[key] != trajectories[key]:
@@ -238,6 +240,12 @@ def _check_distinct(study: Mapping[str, Any]) -> None:
             raise ConfigError(
                 f"studies.policies.policies.{policy} = {d}: different servers are probed, must be at most N = {servers}"
             )
+
+
+def _check_shares(field: str, starts: Sequence[Sequence[float]]) -> None:
+    for k, shares in enumerate(starts):
+        if abs(math.fsum(shares) - 1) > SUM_TOLERANCE:
+            raise ConfigError(f"{field}[{k}] = {_show(shares)}: sums to {math.fsum(shares):g}, must sum to 1")
 
 
 def _jobs(config: Mapping[str, Any]) -> Iterator[Job]:
