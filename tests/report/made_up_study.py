@@ -361,9 +361,6 @@ def claims():
 def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0.95), policies=POLICIES,
           replicates=4, n_loads=60, t_step=0.25, side_by_side=SIDE_BY_SIDE, tail_sizes=(200, 300, 450, 700),
           perturbation=(0, 1)):  # fmt: skip
-
-
-          replicates=4, n_loads=60, t_step=0.25, side_by_side=SIDE_BY_SIDE):  # fmt: skip
     """Return the datasets of a made-up study."""
     rng = np.random.default_rng(7)
     path = fluid(d, loads, np.arange(0, 20 + t_step / 2, t_step))

@@ -157,21 +157,7 @@ def test_a_portrait_is_made_of_few_loads(loads):
 
 
 def test_twins_show_the_same_panel(datasets):
-    (
-        "fig-portrait",
-        "fig-trajectories",
-        "fig-error",
-        "fig-starts",
-        "fig-concentration",
-        "fig-idle",
-        "fig-recursion",
-    )
-    (
-        "fig-fixed-points",
-        "fig-bound",
-        "fig-memory",
-        "fig-policies",
-    )
+    panel = plots.make_figures(datasets)[ANCHORS.index("fig-idle")].panels[0]
     item = plots.bokeh_item(panel, "here")
     assert item["target_id"] == "here"
     assert "load λ" in json.dumps(item, ensure_ascii=False)
