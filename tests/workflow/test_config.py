@@ -22,6 +22,7 @@ studies:
            replicates: 3, events: 1.0e+6}
   fluid: {d: *d, lam: *lam, t_end: 5, t_step: 0.5}
   fixed_points: {d: [1, 2, 3], lam_points: 50}
+  convergence: {starts: [empty], d: *d, lam: *lam, levels: [1, 2], closeness: [0.1], example_d: 2, example_lam: [0.4]}
   stationary: {policies: [sq-memory, sq], N: [100], d: *d, lam: [0.3, 0.9], warm_up: 2, horizon: 2, shortest: 20,
                replicates: 3, split: [d], events: 1.0e+7}
   policies: {policies: {random: 0, sq-half: 2, sq-memory: 2}, N: [100], lam: [0.3, 0.9], warm_up: 2, horizon: 2,
@@ -50,6 +51,7 @@ def error_of(content):
 T = ("studies", "trajectories")
 S = ("studies", "stationary")
 P = ("studies", "policies")
+C = ("studies", "convergence")
 
 
 @pytest.mark.parametrize(
@@ -84,6 +86,10 @@ P = ("studies", "policies")
         ((*S, "split"), ["t"], "stationary.split[0] = 't': must be one of d, lam, N"),
         ((*S, "split"), ["d", "N"], "stationary.split = ['d', 'N']: must be a list of at most one axis"),
         (("studies", "starts", "starts"), ["over"], "starts[0] = 'over': must be empty, fixed-point, "),
+        ((*C, "starts"), ["fixed-point"], "starts[0] = 'fixed-point': must be empty, overloaded-<m> or stale-<m>"),
+        ((*C, "levels"), [0], "convergence.levels[0] = 0: must be an integer from 1 to 20"),
+        ((*C, "closeness"), [0.0], "convergence.closeness[0] = 0.0: must be a number from 1e-9 to 0.5"),
+        ((*C, "example_d"), 0, "convergence.example_d = 0: must be an integer from 1 to 10000"),
         ((*T, "lamda"), [0.5], "trajectories.lamda = [0.5]: unknown key, did you mean lam?; must be one of"),
         (("sed",), 1, "sed = 1: unknown key, did you mean seed?; must be one of profile, seed, studies"),
         ((*P, "policies", "jsqq"), 0, "policies.jsqq = 0: unknown key, did you mean jsq?; must be one of jiq, jsq, "),
@@ -163,7 +169,7 @@ def test_the_profiles_are_valid(profile):
     path = ROOT / "config" / f"{profile}.yaml"
     plan = config.make_plan(config.read(path), str(path))
     assert plan.profile == profile
-    assert plan.studies == ["trajectories", "starts", "fluid", "fixed_points", "stationary", "policies"]
+    assert plan.studies == ["trajectories", "starts", "fluid", "fixed_points", "convergence", "stationary", "policies"]
 
 
 def test_the_schema_knows_the_policies():
@@ -209,7 +215,7 @@ def test_command_prints_the_plan(tmp_path, capsys):
     path = tmp_path / "good.yaml"
     path.write_text(yaml.safe_dump(GOOD))
     assert config.main([str(path)]) == 0
-    assert "profile small: 8 jobs" in capsys.readouterr().out
+    assert "profile small: 9 jobs" in capsys.readouterr().out
 
 
 def test_command_refuses_with_one_line_and_exit_code_2(tmp_path, capsys):

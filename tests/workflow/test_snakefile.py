@@ -127,7 +127,7 @@ def test_touching_reruns_nothing(project):
         ("lib/dchoices/kernels/memory.py", after(*SIMULATIONS)),
         ("lib/dchoices/lumped.py", after(*SIMULATIONS)),
         ("lib/dchoices/comparison.py", after("policies")),
-        ("lib/dchoices/kernels/drift.py", after("fluid", "trajectories", "starts")),
+        ("lib/dchoices/kernels/drift.py", after("fluid", "trajectories", "starts", "convergence")),
         ("lib/dchoices/plots/__init__.py", REPORT),
         ("lib/dchoices/claims/__init__.py", CLAIMS | REPORT),
         ("lib/dchoices/report/__init__.py", REPORT),

@@ -17,7 +17,7 @@ import yaml
 
 from dchoices import datasets, registry
 
-STUDIES = ("trajectories", "starts", "fluid", "fixed_points", "stationary", "policies")
+STUDIES = ("trajectories", "starts", "fluid", "fixed_points", "convergence", "stationary", "policies")
 HASH_DIGITS = 12
 
 
