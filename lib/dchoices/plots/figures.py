@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dchoices.plots import comparison, limits, paths
+from dchoices.plots import comparison, limits, paths, relaxation
 from dchoices.plots.figure import Datasets, Figure
 
 MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
@@ -14,6 +14,7 @@ MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
     limits.idle,
     limits.fixed_points,
     limits.bound,
+    relaxation.relaxation,
     limits.memory,
     comparison.policies,
 )
