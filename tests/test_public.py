@@ -25,6 +25,7 @@ def test_every_name_is_there_whatever_was_imported_before():
         lambda: dc.fluid_path(0.9, 2, [1.0]),
         lambda: dc.fluid_path(0.9, 2, [1.0], policy="sq"),
         lambda: dc.fluid_paths([0.9], [2], [1.0]),
+        lambda: dc.relaxation_rates(0.4, 2),
         lambda: dc.exact_stationary(2, 1, 0.5, 8),
         lambda: dc.simulate("sq", 10, 2, 0.5, [1.0], replicates=1),
         lambda: dc.tail_frequencies(10, 2, 0.5, [1.0], 0.1, replicates=2, perturbation=[0, 1]),

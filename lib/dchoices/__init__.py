@@ -14,6 +14,7 @@ from typing import Any
 
 _EXPORTS = {
     "compare": "comparison",
+    "distance_to_fixed_point": "relaxation",
     "distance_to_switch": "theory.closed_forms",
     "exact_stationary": "theory.exact_chain",
     "fixed_point": "theory.closed_forms",
@@ -29,8 +30,10 @@ _EXPORTS = {
     "queue_bound": "theory.closed_forms",
     "random_start": "starts",
     "register_policy": "registry",
+    "relaxation_rates": "relaxation",
     "service_law": "service",
     "simulate": "simulation",
+    "spectral_gap": "theory.spectrum",
     "stale": "starts",
     "stationary": "simulation",
     "sup_distance": "convergence",

@@ -30,6 +30,7 @@ DIMENSIONS = {
     "response_time": ("mean service times", "response time, waiting and service"),
     "i": ("jobs", "queue length"),
     "j": ("jobs", "observation"),
+    "example_load": ("jobs per server and mean service time", "load of an example"),
 }
 
 _ESTIMATES = {
@@ -133,6 +134,24 @@ VARIABLES: dict[str, Variable] = {
     "queue_length_pmf": Variable(("d", "λ", "queue_length"), "1", "fraction of servers by queue length, fixed point"),
     "level": Variable(("d", "λ"), "jobs", "longest queue with mass at the fixed point, found without the formula"),
     "bound": Variable(("d", "λ"), "jobs", "Q(λ, d) = ⌈-log(1-λ)/log(λd+1)⌉"),
+    "distance": Variable(
+        ("example_load", "t"), "1", "total variation between the full states of a fluid path and its fixed point"
+    ),
+    "distance_left": Variable(("start", "d", "λ"), "1", "the same distance where the path ends"),
+    "settled": Variable(("start", "d", "λ"), "1", "1 if the path comes within 1e-7 of its fixed point"),
+    "relaxation_rate": Variable(
+        ("start", "d", "λ"), "1/mean service time", "-d log distance / dt, late on the path, extrapolated"
+    ),
+    "relaxation_rate_error": Variable(
+        ("start", "d", "λ"), "1/mean service time", "half-width of the interval: relaxation rate"
+    ),
+    "decay_exponent": Variable(
+        ("start", "d", "λ"), "1", "-d log distance / d log t over the last decade, for paths that do not settle"
+    ),
+    "decay_exponent_error": Variable(("start", "d", "λ"), "1", "half-width of the interval: decay exponent"),
+    "spectral_gap": Variable(
+        ("d", "λ"), "1/mean service time", "rate of the slowest deviation in the linearised fluid model"
+    ),
 }  # fmt: skip
 
 

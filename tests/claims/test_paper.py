@@ -144,11 +144,27 @@ def exponential(N, e, exponent=2):
     return 0.7 * np.exp(-0.006 * N * (e / 0.08) ** exponent)
 
 
+def settling(factor=1.0, error=0.01, settled=1, starts=("empty", "stale-1", "overloaded-1", "overloaded-3")):
+    """Relaxation rates at the spectral gap, times a factor, of paths from every start."""
+    loads, ds = [0.2, 0.3, 0.45, 0.52, 0.6, 0.69], [1, 2, 3]
+    gap = np.array([[dc.spectral_gap(lam, d) for lam in loads] for d in ds])
+    shape = (len(starts), *gap.shape)
+    return xr.Dataset(
+        {
+            "relaxation_rate": (("start", "d", "λ"), np.broadcast_to(gap * factor, shape).copy()),
+            "relaxation_rate_error": (("start", "d", "λ"), np.full(shape, error)),
+            "settled": (("start", "d", "λ"), np.full(shape, settled, np.int8)),
+        },
+        coords={"start": list(starts), "d": ds, "λ": loads},
+    )
+
+
 def study(**changes):
     right = distances(-0.5, -0.05)
     parts = {
         "stationary": stationary(),
         "fixed_points": dc.fixed_point_grid(np.linspace(0.05, 0.99, 40), PROBES),
+        "convergence": settling(),
         "trajectories": right,
         "ladder": ladder(),
         "recursion": paths(),
@@ -277,6 +293,26 @@ def test_other_tails_fail(frequency):
     assert verdict("P9", study(concentration=tails(frequency))) == "fail"
 
 
+@pytest.mark.parametrize("factor", [0.5, 0.8, 1.2, 2.0])
+def test_another_rate_of_relaxation_fails(factor):
+    assert verdict("P10", study(convergence=settling(factor))) == "fail"
+
+
+def test_the_rate_is_that_of_sampling_where_it_is_slower_than_service():
+    """At d = 2, λ = 0.3 the rate is 0.6: one claim for both would be wrong."""
+    wrong = settling()
+    wrong.relaxation_rate.loc[{"d": 2, "λ": 0.3}] = 1.0
+    assert verdict("P10", study(convergence=wrong)) == "fail"
+
+
+def test_the_slowest_start_has_the_rate():
+    faster, slower = settling(), settling()
+    faster.relaxation_rate.loc[{"start": "stale-1"}] *= 2  # it may miss the slowest mode
+    assert verdict("P10", study(convergence=faster)) == "pass"
+    slower.relaxation_rate.loc[{"start": "stale-1", "λ": 0.2}] *= 0.8
+    assert verdict("P10", study(convergence=slower)) == "fail"
+
+
 @pytest.mark.parametrize(
     "poor",
     [
@@ -383,3 +419,27 @@ def test_intervals_of_tails_hold_for_all_loads_at_once():
     for narrow, wide in zip(alone, together[:7], strict=True):
         assert wide.value == pytest.approx(narrow.value)
         assert wide.half_width == pytest.approx(narrow.half_width * 2.914 / 2.690, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "poor",
+    [
+        lambda: settling(error=0.3),
+        lambda: settling(settled=0),
+        lambda: settling(starts=("overloaded-3",)),
+        lambda: settling().sel(d=[1]),
+    ],
+    ids=["wide intervals", "short paths", "other starts", "one probe, which has no threshold"],
+)
+def test_paths_that_do_not_show_the_rate_are_inconclusive(poor):
+    assert verdict("P10", study(convergence=poor())) == "inconclusive"
+
+
+@pytest.mark.parametrize("distance", [0.0, 1e-6])
+def test_the_threshold_itself_is_no_cell(distance):
+    """There the rate depends on the side that a path comes from."""
+    runs = settling().sel({"λ": [0.3, 0.69]})
+    at = runs.sel({"λ": [0.69]}).assign_coords({"λ": [2 / 3 - distance]}) * 0.1
+    cells = list(engine.REGISTRY["P10"].check(study(convergence=xr.concat([runs, at], "λ").sortby("λ")), engine.CLAIM))
+    assert cells
+    assert not any("0.66" in cell.at for cell in cells)

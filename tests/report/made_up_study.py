@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 from dchoices import datasets as dc_datasets
-from dchoices.theory import closed_forms
+from dchoices.theory import closed_forms, spectrum
 
 LEVELS = 8
 POLICIES = ("sq-memory", "sq")
@@ -212,6 +212,31 @@ def recursion(rng, policies, starts, d, loads, replicates=3, N=200_000):
     )  # fmt: skip
 
 
+def convergence(rng, d, loads):
+    """Rates at the spectral gap; at a step of the bound the first start does not settle and the other does."""
+    steps = [closed_forms.switch_load(level, k) for k in d for level in (1, 2)]
+    lam = np.unique([*loads, *(step + part * (1 - step) for step in steps for part in (-0.1, 0, 0.1))])
+    lam = lam[(lam > 0) & (lam < 0.999)]
+    gap = np.array([[spectrum.spectral_gap(x, k) for x in lam] for k in d])
+    rate = np.stack([gap, np.where(gap > 0, gap, 0.1)]) * (1 + 1e-3 * rng.standard_normal((2, *gap.shape)))
+    examples, t = [0.4, closed_forms.switch_load(2, 2), 0.9], np.geomspace(0.1, 1e4, 60)
+    dims = ("start", "d", "λ")
+    return xr.Dataset(
+        {
+            "relaxation_rate": (dims, rate),
+            "relaxation_rate_error": (dims, np.full(rate.shape, 0.01)),
+            "decay_exponent": (dims, np.where(rate > 0, 7.0, 1.0)),
+            "decay_exponent_error": (dims, np.full(rate.shape, 0.01)),
+            "distance_left": (dims, np.where(rate > 0, 1e-11, 1e-5)),
+            "settled": (dims, (rate > 0).astype(np.int8)),
+            "spectral_gap": (dims[1:], gap),
+            "distance": (("example_load", "t"), [np.exp(-0.6 * t), 1 / (1 + t), np.exp(-0.1 * t)]),
+        },
+        {"start": ["empty", "overloaded-3"], "d": list(d), "λ": lam, "example_load": examples, "t": t},
+        attrs("convergence") | {"example_d": 2},
+    )
+
+
 def stationary(rng, policies, sizes, d, loads, replicates, levels=60):
     size = np.array(sizes, float).reshape(1, -1, 1, 1)
     pmf = np.array([[[limit(p, lam, k, levels) for lam in loads] for k in d] for p in policies])
@@ -371,6 +396,7 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
         "fluid": path,
         "portrait": portrait(d, loads, np.linspace(0, 3, 30) ** 2),
         "fixed_points": fixed_points(d, n_loads),
+        "convergence": convergence(np.random.default_rng(7), d, loads),
         "stationary": stationary(rng, policies, sizes, d, loads, replicates),
         "policies": compared(rng, side_by_side, sizes, loads, replicates),
         "recursion": recursion(rng, policies, ["empty", "overloaded-3"], d, loads),

@@ -13,7 +13,7 @@ from made_up_study import study
 
 ANCHORS = [
     "fig-portrait", "fig-trajectories", "fig-error", "fig-starts", "fig-concentration", "fig-idle", "fig-recursion",
-    "fig-fixed-points", "fig-bound", "fig-memory", "fig-policies",
+    "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-policies",
 ]  # fmt: skip
 
 SHAPES = {
@@ -71,6 +71,21 @@ def test_tails_are_drawn_straight_where_they_belong(datasets):
     assert 1 < system[0] < system[1]
     assert control == pytest.approx((0.5, 0.5), abs=0.01)
     assert figure.facts["medians"] == pytest.approx([200**-0.5, 700**-0.5])
+
+
+def test_what_the_relaxation_figure_tells(datasets):
+    figure = next(figure for figure in plots.make_figures(datasets) if figure.anchor == "fig-convergence")
+    facts, ds = figure.facts, datasets["convergence"]
+    assert len(figure.panels) == 2 + ds.sizes["d"]
+    assert facts["paths"] == ds["settled"].size
+    assert facts["unsettled"] == facts["unsettled_at_steps"] == 3  # the step from Q = 2 to 3, for each d
+    assert facts["exponents"] == {2: ((1.0, 0.01), (1.0, 0.01))}
+    assert facts["as_derived"] == facts["algebraic"] == 3
+    assert facts["agree"] == facts["pairs"] > 0
+    wrong = ds.copy(deep=True)
+    wrong["spectral_gap"][0, 0] *= 1.5
+    figures = plots.make_figures({**datasets, "convergence": wrong})
+    assert next(f.facts for f in figures if f.anchor == "fig-convergence")["agree"] == facts["pairs"] - 1
 
 
 def test_the_policy_of_a_user_is_in_the_comparison(datasets):

@@ -25,6 +25,7 @@ studies:
   fluid: {d: *d, lam: *lam, t_end: 5, t_step: 0.5}
   portrait: {starts: [[1], [0.5, 0.5]], d: [2], lam: [0.4], t_end: 5, times: 10}
   fixed_points: {d: [1, 2, 3], lam_points: 50}
+  convergence: {starts: [empty], d: *d, lam: *lam, levels: [1, 2], closeness: [0.1], example_d: 2, example_lam: [0.4]}
   stationary: {policies: [sq-memory, sq], N: [100], d: *d, lam: [0.3, 0.9], warm_up: 2, horizon: 2, shortest: 20,
                replicates: 3, split: [d], events: 1.0e+7}
   policies: {policies: {random: 0, sq-half: 2, sq-memory: 2}, N: [100], lam: [0.3, 0.9], warm_up: 2, horizon: 2,
@@ -57,6 +58,7 @@ L = ("studies", "ladder")
 S = ("studies", "stationary")
 P = ("studies", "policies")
 C = ("studies", "concentration")
+R = ("studies", "convergence")
 
 
 @pytest.mark.parametrize(
@@ -98,6 +100,10 @@ C = ("studies", "concentration")
         ((*L, "split"), ["N"], "ladder.split[0] = 'N': must be one of d, lam"),
         (("studies", "recursion", "policies"), ["jsq"], "recursion.policies[0] = 'jsq': must be one of sq-memory, sq"),
         (("studies", "recursion", "starts"), [], "recursion.starts = []: must be a list of at least one value, each"),
+        ((*R, "starts"), ["fixed-point"], "starts[0] = 'fixed-point': must be empty, overloaded-<m> or stale-<m>"),
+        ((*R, "levels"), [0], "convergence.levels[0] = 0: must be an integer from 1 to 20"),
+        ((*R, "closeness"), [0.0], "convergence.closeness[0] = 0.0: must be a number from 1e-9 to 0.5"),
+        ((*R, "example_d"), 0, "convergence.example_d = 0: must be an integer from 1 to 10000"),
         ((*T, "lamda"), [0.5], "trajectories.lamda = [0.5]: unknown key, did you mean lam?; must be one of"),
         (("sed",), 1, "sed = 1: unknown key, did you mean seed?; must be one of profile, seed, studies"),
         ((*P, "policies", "jsqq"), 0, "policies.jsqq = 0: unknown key, did you mean jsq?; must be one of jiq, jsq, "),
@@ -190,8 +196,8 @@ def test_the_profiles_are_valid(profile):
     plan = config.make_plan(config.read(path), str(path))
     assert plan.profile == profile
     assert plan.studies == [
-        "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "stationary", "policies",
-        "recursion",
+        "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "convergence", "stationary",
+        "policies", "recursion",
     ]  # fmt: skip
 
 

@@ -129,7 +129,7 @@ def test_touching_reruns_nothing(project):
         ("lib/dchoices/comparison.py", after("policies")),
         (
             "lib/dchoices/kernels/drift.py",
-            after("fluid", "portrait", "trajectories", "ladder", "recursion", "concentration"),
+            after("fluid", "portrait", "trajectories", "ladder", "recursion", "concentration", "convergence"),
         ),
         ("lib/dchoices/concentration.py", after("concentration")),
         ("lib/dchoices/tails.py", CLAIMS | REPORT),

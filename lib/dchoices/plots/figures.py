@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dchoices.plots import comparison, concentration, dispatch, limits, paths, portrait
+from dchoices.plots import comparison, concentration, dispatch, limits, paths, portrait, relaxation
 from dchoices.plots.figure import Datasets, Figure
 
 MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
@@ -17,6 +17,7 @@ MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
     dispatch.recursion,
     limits.fixed_points,
     limits.bound,
+    relaxation.relaxation,
     limits.memory,
     comparison.policies,
 )
