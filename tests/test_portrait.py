@@ -99,7 +99,7 @@ def test_mixed_starts():
     ("arguments", "message"),
     [
         (([0.5, 0.4],), "start: fractions sum to"),
-        (([1.5, -0.5],), "start: X\\[1, 1\\] = -0.5: must be"),
+        (([1.5, -0.5],), r"start: X\[1, 1\] = -0.5: must be"),
         (([[1]],), r"shares = \[\[1\]\]: must be a list of fractions"),
         ((1,), "shares = 1: must be a list of fractions"),
         (([0, 0, 1], 1), "observation = 1: must be an integer >= 2"),
