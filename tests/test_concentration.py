@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from comparisons import assert_count, chain
 from dchoices import concentration, simulation
-from numba.core import config
+from scipy import stats
 
 T = [0.0, 0.5, 2.0]
 
@@ -78,11 +78,8 @@ def test_the_factor_on_the_load_is_cauchy():
     assert set(wild) == {concentration.LOADS[0], concentration.LOADS[1]}
 
 
-@pytest.mark.skipif(config.DISABLE_JIT, reason="thousands of replicates")
 def test_far_below_the_threshold_one_time_is_a_binomial_tail():
     """Every job finds an idle server: at time t the busy servers are nearly Poisson with mean Nλ(1-e^-t)."""
-    from scipy import stats
-
     N, lam, t, epsilon, replicates = 200, 0.2, 1.5, 0.05, 4000
     ds = dc.tail_frequencies(N, 3, lam, [t], epsilon, replicates=replicates, seed=1)
     mean = N * lam * (1 - np.exp(-t))
