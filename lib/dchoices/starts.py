@@ -166,7 +166,7 @@ def counts(fractions: np.ndarray, N: int) -> np.ndarray:
     below = np.floor(fractions.ravel().cumsum() * N + 0.5).astype(np.int64)
     below[np.flatnonzero(fractions)[-1] :] = N  # whatever the sum of the fractions was rounded to
     np.minimum(below, N, out=below)
-    below[1:] -= below[:-1].copy()
+    below[1:] -= below[:-1]
     return below.reshape(fractions.shape)
 
 
