@@ -105,7 +105,7 @@ def test_parameters_are_shown_as_given_and_those_of_split_jobs_joined(tmp_path):
 
 def test_the_page_has_controls_and_print_has_their_frames(built):
     page = (built / "report.html").read_text("utf-8")
-    figure = page[page.index('<figure id="fig-portrait">') : page.index('id="results"')]
+    figure = page[page.index('<figure id="fig-portrait">') : page.index('id="paths"')]
     ids = Page(figure).ids
     assert ids == ["fig-portrait", "fig-portrait-choice-0", "fig-portrait-choice-1", "fig-portrait-0", "fig-portrait-1"]
     assert '<option value="1" selected>2</option>' in figure
