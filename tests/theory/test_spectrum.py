@@ -44,6 +44,13 @@ def test_below_the_threshold_it_is_the_lesser_of_one_and_the_rate_of_sampling(la
     assert all(min(abs(rate - value) for value in known) < 1e-6 for rate in rates)
 
 
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 1000])
+def test_no_observation_above_those_in_use_is_slower(d):
+    """They have rates 1, λd and 1+λd, and are left out of the spectrum."""
+    for lam in np.concatenate([np.linspace(0.005, 0.985, 50), 1 - np.geomspace(0.01, 1e-6, 20)]):
+        assert dc.spectral_gap(lam, d) <= min(1, lam * d) * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("d", [2, 3, 10])
 def test_it_falls_at_the_threshold(d):
     threshold = dc.optimality_threshold(d)
