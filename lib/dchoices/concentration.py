@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -112,7 +113,7 @@ def _distances(
         counts = []
         for replicate in range(first, min(first + BATCH, replicates)):
             key = stream(seed, POLICY, N, d, lam, "empty", replicate, *labels)
-            load = _perturbed(lam, scale / np.sqrt(N), key) if scale else lam
+            load = _perturbed(lam, scale / math.sqrt(N), key) if scale else lam
             counts.append(LumpedChain(policy, N, d, load, start, key).follow(steps))
         distances.append(total_variation(stack(counts) / N, path).max(axis=-1))
         progress.update(round(N * (1 + lam) * grid[-1] * len(counts)))
@@ -120,6 +121,9 @@ def _distances(
 
 
 def _perturbed(lam: float, size: float, key: np.random.SeedSequence) -> float:
-    """Return a load with a Cauchy factor of this size; its stream is a child of the replicate's."""
-    factor = 1 + size * np.random.default_rng(key.spawn(1)[0]).standard_cauchy()
-    return float(np.clip(lam * factor, *LOADS))
+    """Return a load with a Cauchy factor of this size, by its quantile at a uniform number.
+
+    The number is of the replicate's own seed, of which its events and its clock have children.
+    """
+    uniform = key.generate_state(1, np.uint64)[0] / 2.0**64
+    return float(np.clip(lam * (1 + size * math.tan(math.pi * (uniform - 0.5))), *LOADS))
