@@ -120,6 +120,8 @@ def _distances(
     return np.concatenate(distances)
 
 
+# Of Student's laws the one with 2 degrees of freedom would be nearer to a finite sum, with a tail 1/N; but among a few
+# hundred servers its P still falls as N^(-1.4), and a sum of that would be finite. The Cauchy law has 1.
 def _perturbed(lam: float, size: float, key: np.random.SeedSequence) -> float:
     """Return a load with a Cauchy factor of this size, by its quantile at a uniform number.
 
