@@ -7,9 +7,9 @@ as the drift itself:
 
     J = T + e w₀ᵀ + v w₁ᵀ + u w₂ᵀ.
 
-T is triangular in the right order. What is not has rank three: jobs that come to (k,k) out of that order, the change of
-the flow to class k, and the change of its y_k; see `functional`. With θ -> ∞ the third tends to nothing, so that no
-large numbers cancel.
+T is triangular in the right order. What is not has rank three: jobs that come to (k,k), which is e, out of that order;
+the change of the flow to class k, whose dispatch is v; and the change of its y_k, where u is v without what is at (k,k),
+see `functional`. With θ -> ∞ the third tends to nothing, so that no large numbers cancel.
 """
 
 import numpy as np
@@ -22,7 +22,8 @@ from dchoices.kernels.jit import kernel
 NEGLIGIBLE = 1e-12
 # A class that begins to fill is thin below this: all of it is at (k,k) but for terms of order y_k².
 THIN = 1e-10
-# Number of Euler schemes that are extrapolated, with 1, 2, … substeps. From 6 to 9 cost about the same at 1e-11.
+# Number of Euler schemes that are extrapolated, with 1, 2, … substeps. At an error of 1e-11 paths took 1.3 ms with 5,
+# 0.7 with 6, 0.5 with 7 and 0.35 with 8 and 9, while 9 magnifies rounding eight times as much as 7.
 ORDER = 7
 SAFETY, SHRINK, GROW = 0.9, 0.1, 4.0  # of the step size
 FIRST_STEP = 1e-4
