@@ -8,8 +8,8 @@ as the drift itself:
     J = T + e w₀ᵀ + v w₁ᵀ + u w₂ᵀ.
 
 T is triangular in the right order. What is not has rank three: jobs that come to (k,k), which is e, out of that order;
-the change of the flow to class k, whose dispatch is v; and the change of its y_k, where u is v without what is at (k,k),
-see `functional`. With θ -> ∞ the third tends to nothing, so that no large numbers cancel.
+the change of the flow to class k, whose dispatch is v; and the change of its y_k, where u is v without its part at
+(k,k); see `functional`. With θ -> ∞ the third tends to nothing, so that no large numbers cancel.
 """
 
 import numpy as np
