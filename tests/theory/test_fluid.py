@@ -186,6 +186,14 @@ def test_integer_argument_does_not_stall_and_decays_as_a_power_of_t(level, d, st
     assert path.attrs["steps"] < MOST_STEPS
 
 
+@pytest.mark.parametrize("level", [2, 3])
+def test_integer_argument_from_above_stays_where_it_settles(level):
+    """S_k -> 1 from below, where rounding decides the mode."""
+    lam = dc.switch_load(level, 2)
+    path = dc.fluid_path(lam, 2, [1e3, 1e5], start="overloaded-3").occupancy.values
+    assert dc.total_variation(path, dc.fixed_point(lam, 2).queue_length_pmf.values).max() < 1e-9
+
+
 @pytest.mark.parametrize(("lam", "d"), [(0.999, 2), (0.9999, 10), (1e-4, 3), (0.5, 1000), (0.9, 100)])
 @pytest.mark.parametrize("start", ["empty", "overloaded-12", "stale-12"])
 def test_extreme_loads_and_probes(lam, d, start):
