@@ -13,8 +13,8 @@ from dchoices.kernels import hybrid
 from dchoices.theory.closed_forms import queue_bound
 from dchoices.theory.fluid_result import FluidPath
 
-# Some ten are what a start needs. Where S_k -> 1 from below, at an integer argument of the bound, the error of long steps
-# makes one in about a hundred mean service times, which does no harm; more is an error, not a result.
+# Some ten are what a start needs. Where S_k -> 1 from below, at an integer argument of the bound, the error of long
+# steps makes one in about a hundred mean service times, which does no harm; more is an error, not a result.
 MAX_SWITCHES = 10_000
 # Error allowed in a step, in units of that of the path: slow relaxation near λ = 1 adds up thousands of steps.
 STEP_TOLERANCE = 1e-4
