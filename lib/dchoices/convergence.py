@@ -40,20 +40,7 @@ def fluid_paths(
     ValueError
         If an argument is out of range.
     """
-    loads = validation.several("lam", lam, validation.load)
-    ds = validation.several("d", d, validation.probes)
-    grid = validation.time_grid(t)
-    paths = [[fluid_path(x, probes, grid, start, policy).occupancy.values for x in loads] for probes in ds]
-    levels = max(path.shape[1] for row in paths for path in row)
-    occupancy = np.zeros((len(ds), len(loads), grid.size, levels))
-    for b, row in enumerate(paths):
-        for c, path in enumerate(row):
-            occupancy[b, c, :, : path.shape[1]] = path
-    paths_dataset = xr.Dataset(
-        {"occupancy": (("d", "λ", "t", "queue_length"), occupancy)},
-        coords={"d": ds, "λ": loads, "t": grid, "queue_length": np.arange(levels)},
-    )
-    return describe(paths_dataset)
+    return _on_product(lam, d, t, start, policy, occupancy="occupancy")
 
 
 def fluid_dispatch(lam: float | Sequence[float], d: int | Sequence[int], t: Any, start: Any = "empty") -> xr.Dataset:
@@ -77,21 +64,24 @@ def fluid_dispatch(lam: float | Sequence[float], d: int | Sequence[int], t: Any,
     ValueError
         If an argument is out of range.
     """
+    return _on_product(lam, d, t, start, "sq-memory", fluid_dispatch="dispatch", mode="mode")
+
+
+def _on_product(lam: Any, d: Any, t: Any, start: Any, policy: str, **outputs: str) -> xr.Dataset:
+    """Return outputs of `fluid_path`, by their new names, on (d, λ, t) and, padded with zeros, queue_length."""
     loads = validation.several("lam", lam, validation.load)
     ds = validation.several("d", d, validation.probes)
     grid = validation.time_grid(t)
-    paths = [[fluid_path(load, probes, grid, start) for load in loads] for probes in ds]
-    levels = max(path.sizes["j"] for row in paths for path in row)
-    dispatch = [[np.pad(path.dispatch, [(0, 0), (0, levels - path.sizes["j"])]) for path in row] for row in paths]
-    return describe(
-        xr.Dataset(
-            {
-                "fluid_dispatch": (("d", "λ", "t", "queue_length"), np.array(dispatch)),
-                "mode": (("d", "λ", "t"), np.array([[path["mode"].values for path in row] for row in paths])),
-            },
-            coords={"d": ds, "λ": loads, "t": grid, "queue_length": np.arange(levels)},
-        )
-    )
+    paths = [[fluid_path(x, probes, grid, start, policy) for x in loads] for probes in ds]
+    levels = max(path.sizes["queue_length"] for row in paths for path in row)
+
+    def values(output: str) -> tuple[tuple[str, ...], np.ndarray]:
+        arrays = [[path[output].values for path in row] for row in paths]
+        padded = [[np.pad(x, [(0, 0), (0, levels - x.shape[-1])][: x.ndim]) for x in row] for row in arrays]
+        return ("d", "λ", "t", "queue_length")[: 2 + arrays[0][0].ndim], np.array(padded)
+
+    coords = {"d": ds, "λ": loads, "t": grid, "queue_length": np.arange(levels)}
+    return describe(xr.Dataset({name: values(output) for name, output in outputs.items()}, coords))
 
 
 def sup_distance(simulated: xr.Dataset, fluid: xr.Dataset) -> xr.DataArray:

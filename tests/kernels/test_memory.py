@@ -208,10 +208,10 @@ def test_nothing_is_lost_when_a_run_is_cut_and_grown(N, d, lam, way):
         assert table.sum(axis=0) @ queues <= sent.sum()
 
 
+# Compiled, `follow` keeps the `advance` that it was compiled with: there is one way only.
+@pytest.mark.parametrize("way", ["as chosen"], indirect=True)
 def test_following_is_advancing_interval_by_interval(way):
     """And it stops where the arrays must grow, with what is left to run."""
-    if way == "cells" and not config.DISABLE_JIT:
-        pytest.skip("a compiled kernel keeps what it calls")
     events = np.array([30, 0, 20, 60])
     ours, theirs = (table_of({(0, 0): 3}, levels=8) for _ in range(2))
     sent, rng = np.zeros((2, 64), np.int64), [sfc64.initial_state(np.random.SeedSequence(1)) for _ in range(2)]
