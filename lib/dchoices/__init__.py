@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _EXPORTS = {
+    "bound_grid": "theory.levels",
     "compare": "comparison",
     "distance_to_fixed_point": "relaxation",
     "distance_to_switch": "theory.closed_forms",
@@ -22,6 +23,7 @@ _EXPORTS = {
     "fluid_dispatch": "convergence",
     "fluid_path": "theory.fluid",
     "fluid_paths": "convergence",
+    "loads_around_switch": "theory.levels",
     "mixed": "starts",
     "optimality_threshold": "theory.closed_forms",
     "overloaded": "starts",

@@ -134,6 +134,7 @@ VARIABLES: dict[str, Variable] = {
     "queue_length_pmf": Variable(("d", "λ", "queue_length"), "1", "fraction of servers by queue length, fixed point"),
     "level": Variable(("d", "λ"), "jobs", "longest queue with mass at the fixed point, found without the formula"),
     "bound": Variable(("d", "λ"), "jobs", "Q(λ, d) = ⌈-log(1-λ)/log(λd+1)⌉"),
+    "decided_exactly": Variable(("d", "λ"), "1", "1 if it took rational arithmetic to find the level"),
     "distance": Variable(
         ("example_load", "t"), "1", "total variation between the full states of a fluid path and its fixed point"
     ),

@@ -163,7 +163,7 @@ def study(**changes):
     right = distances(-0.5, -0.05)
     parts = {
         "stationary": stationary(),
-        "fixed_points": dc.fixed_point_grid(np.linspace(0.05, 0.99, 40), PROBES),
+        "bound_grid": dc.bound_grid(np.linspace(0.05, 0.99, 40), PROBES),
         "convergence": settling(),
         "trajectories": right,
         "ladder": ladder(),
@@ -210,6 +210,12 @@ def test_a_dispatcher_that_ignores_its_memory_is_caught(claim):
 )
 def test_poor_data_is_inconclusive(claim, poor):
     assert verdict(claim, study(stationary=poor())) == "inconclusive"
+
+
+def test_one_wrong_level_of_the_grid_fails_the_bound(right):
+    wrong = right["bound_grid"].copy(deep=True)
+    wrong["level"][1, 7] += 1
+    assert verdict("P4", study(bound_grid=wrong)) == "fail"
 
 
 def test_intervals_hold_for_all_cells_at_once():

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 from dchoices import datasets as dc_datasets
-from dchoices.theory import closed_forms, spectrum
+from dchoices.theory import closed_forms, levels, spectrum
 
 LEVELS = 8
 POLICIES = ("sq-memory", "sq")
@@ -152,7 +152,6 @@ def fixed_points(d, n_loads):
     )
     points = [[closed_forms.fixed_point(lam, k) for lam in dense] for k in d]
     pmf = np.array([[padded(p["queue_length_pmf"].values, 20) for p in row] for row in points])
-    bound = np.array([[closed_forms.queue_bound(lam, k) for lam in dense] for k in d])
     response = (pmf * np.arange(20)).sum(-1) / dense
     zero = np.minimum(1, np.array(d)[:, None] * (1 - dense))
     dims = ("d", "λ")
@@ -162,12 +161,15 @@ def fixed_points(d, n_loads):
             "mean_response_time": (dims, response),
             "dispatch_to_idle": (dims, pmf[..., 1] / dense),
             "dispatch_to_observation_zero": (dims, zero),
-            "level": (dims, (pmf > 1e-12).cumsum(-1).argmax(-1)),
-            "bound": (dims, bound),
         },
         {"d": list(d), "λ": dense, "queue_length": np.arange(20)},
         attrs("fixed_points", lam_points=n_loads),
     )
+
+
+def bound_grid(d, n_loads):
+    grid = levels.bound_grid(1 - np.geomspace(0.95, 1e-5, n_loads), range(1, max(d) + 1))
+    return grid.assign_attrs(attrs("bound_grid", most_probes=max(d), lam_points=n_loads))
 
 
 def dispatch(policy, lam, d, levels):
@@ -344,7 +346,7 @@ MEASURED = {
 
 STUDY_OF = {
     "fig-error": "trajectories",
-    "fig-bound": "fixed_points",
+    "fig-bound": "bound_grid",
     "fig-recursion": "recursion",
     "fig-concentration": "concentration",
 }
@@ -396,6 +398,7 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
         "fluid": path,
         "portrait": portrait(d, loads, np.linspace(0, 3, 30) ** 2),
         "fixed_points": fixed_points(d, n_loads),
+        "bound_grid": bound_grid(d, n_loads),
         "convergence": convergence(np.random.default_rng(7), d, loads),
         "stationary": stationary(rng, policies, sizes, d, loads, replicates),
         "policies": compared(rng, side_by_side, sizes, loads, replicates),

@@ -25,6 +25,7 @@ studies:
   fluid: {d: *d, lam: *lam, t_end: 5, t_step: 0.5}
   portrait: {starts: [[1], [0.5, 0.5]], d: [2], lam: [0.4], t_end: 5, times: 10}
   fixed_points: {d: [1, 2, 3], lam_points: 50}
+  bound_grid: {most_probes: 3, lam_points: 50}
   convergence: {starts: [empty], d: *d, lam: *lam, levels: [1, 2], closeness: [0.1], example_d: 2, example_lam: [0.4]}
   stationary: {policies: [sq-memory, sq], N: [100], d: *d, lam: [0.3, 0.9], warm_up: 2, horizon: 2, shortest: 20,
                replicates: 3, split: [d], events: 1.0e+7}
@@ -122,6 +123,8 @@ R = ("studies", "convergence")
         ((*C, "perturbation"), [-1], "concentration.perturbation[0] = -1: must be a number of at least 0"),
         ((*C, "t_step"), 0.3, "concentration.t_step = 0.3: must divide t_end = 5 into a whole number"),
         ((*C, "N"), [10**6], "concentration.events = 1e+06: must be at least the estimated 4.2e+07 events"),
+        (("studies", "bound_grid", "most_probes"), 0, "bound_grid.most_probes = 0: must be an integer from 1 to 10000"),
+        (("studies", "bound_grid", "lam_points"), 1, "bound_grid.lam_points = 1: must be an integer from 2 to 1000000"),
         (("studies", "portrait", "starts", 1), [], "portrait.starts[1] = []: must be a list of the shares of servers"),
         (("studies", "portrait", "starts", 1), [2, -1], "portrait.starts[1][1] = -1: must be a share of the servers"),
         (("studies", "portrait", "starts", 0), "empty", "portrait.starts[0] = 'empty': must be a list of the shares"),
@@ -196,8 +199,8 @@ def test_the_profiles_are_valid(profile):
     plan = config.make_plan(config.read(path), str(path))
     assert plan.profile == profile
     assert plan.studies == [
-        "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "convergence", "stationary",
-        "policies", "recursion",
+        "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "bound_grid", "convergence",
+        "stationary", "policies", "recursion",
     ]  # fmt: skip
 
 

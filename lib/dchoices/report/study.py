@@ -19,8 +19,8 @@ import yaml
 from dchoices import datasets, registry
 
 STUDIES = (
-    "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "convergence", "stationary",
-    "policies", "recursion",
+    "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "bound_grid", "convergence",
+    "stationary", "policies", "recursion",
 )  # fmt: skip
 HASH_DIGITS = 12
 
