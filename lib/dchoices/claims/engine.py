@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -65,7 +66,11 @@ class Data:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim, how it is checked, and the models on which the same check must fail."""
+    """A claim, how it is checked, and the models on which the same check must fail.
+
+    The id of a claim of the paper is P and its number, that of one beyond the paper N and a number. Such a claim is a
+    conjecture: its `heuristic` says why it should hold, before anything is measured.
+    """
 
     id: str
     statement: str
@@ -76,6 +81,12 @@ class Claim:
     dataset: str
     figure: str
     check: Callable[[Data, str], Iterable[Cell]] = field(repr=False)
+    heuristic: str = ""
+
+    @property
+    def order(self) -> tuple[bool, int]:
+        """Where the claim stands among all: those of the paper first, by number."""
+        return self.id[0] != "P", int(self.id[1:])
 
 
 REGISTRY: dict[str, Claim] = {}
@@ -88,6 +99,10 @@ def claim(**description: Any) -> Callable[[Callable[[Data, str], Iterable[Cell]]
         entry = Claim(check=check, **description)
         if entry.id in REGISTRY:
             raise ValueError(f"claim {entry.id}: registered twice")
+        if not re.fullmatch("[PN][1-9][0-9]*", entry.id):
+            raise ValueError(f"claim {entry.id}: an id is P (of the paper) or N (new) and a number")
+        if (entry.id[0] == "N") != bool(entry.heuristic):
+            raise ValueError(f"claim {entry.id}: the claims beyond the paper, and only they, have a heuristic")
         REGISTRY[entry.id] = entry
         return entry
 
@@ -178,6 +193,7 @@ def evaluate(entry: Claim, data: Data) -> dict[str, Any]:
         "id": entry.id,
         "statement": entry.statement,
         "source": entry.source,
+        "heuristic": entry.heuristic,
         "quantity": entry.quantity,
         **_measured(cells),
         "tolerance_reason": entry.tolerance_reason,
