@@ -165,7 +165,8 @@ class Writer:
     def _claim_section(self, claim: verdicts.Claim) -> str:
         picture = verdicts.strip(claim)
         self.pictures[f"{verdicts.anchor(claim)}.svg"] = picture.encode()
-        items = {
+        items = {"Heuristic": words(claim["heuristic"])} if claim["heuristic"] else {}
+        items |= {
             "Measured": f"{words(claim['quantity'])}: {verdicts.found(claim)}",
             "Tolerance": f"{words(numbers.tolerance(claim['tolerance']))}: {words(claim['tolerance_reason'])}",
             "Verdict": verdicts.verdict(claim),
@@ -174,7 +175,8 @@ class Writer:
             "Source": words(claim["source"]),
             "Evidence": self._evidence(claim["evidence"]),
         }
-        title = f"### {claim['id']}: {words(verdicts.heading(claim))} {{#{verdicts.anchor(claim)}}}"
+        name = f"{claim['id']}: {words(verdicts.heading(claim))}{verdicts.mark(claim)}"
+        title = f"### {name} {{#{verdicts.anchor(claim)}}}"
         said = f"::: statement\n{words(claim['statement'])}\n:::"
         statement = [said] if verdicts.heading(claim) != claim["statement"].rstrip(".") else []
         drawing = f'<div class="strip" aria-hidden="true">{picture}</div>'
