@@ -112,7 +112,7 @@ class Study:
 
     @cached_property
     def elapsed(self) -> float | None:
-        """Time since the run began, in seconds; None where an earlier run did some of its jobs, or none was measured."""
+        """Time since the run began, in s; None where an earlier run did some of its jobs, or none is measured."""
         start = self.folder / TIMES / "started"
         ends = [file.stat().st_mtime for file in (self.folder / TIMES).rglob("*.tsv")]
         if not start.exists() or not ends or min(ends) < start.stat().st_mtime:
