@@ -40,11 +40,21 @@ def test_registry_holds_the_claims_in_order():
         assert entry.tolerance_reason, entry.id
 
 
-def test_registering_twice_is_refused():
-    with pytest.raises(ValueError, match="registered twice"):
-        engine.claim(
-            id="P1", statement="", source="", quantity="", tolerance_reason="", controls={}, dataset="", figure=""
-        )(lambda data, model: [])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"id": "P1"}, "registered twice"),
+        ({"id": "claim"}, "P .* or N"),
+        ({"id": "N99"}, "have a heuristic"),
+        ({"id": "P99", "heuristic": "As on average."}, "have a heuristic"),
+    ],
+)
+def test_a_claim_that_cannot_be_registered_is_refused(given, message):
+    empty = dict.fromkeys(("statement", "source", "quantity", "tolerance_reason", "dataset", "figure"), "")
+    before = dict(engine.REGISTRY)
+    with pytest.raises(ValueError, match=message):
+        engine.claim(**empty, controls={}, **given)(lambda data, model: [])
+    assert before == engine.REGISTRY
 
 
 @pytest.mark.parametrize("model", ["lower", "higher", "log(λd)", "floor"])

@@ -2,7 +2,8 @@
 
 A claim is checked on cells: values with intervals, each against its own tolerance. It passes when every interval lies
 inside its tolerance, fails when one lies outside, and is inconclusive otherwise, or without cells. Intervals hold for
-all cells of a claim at once (Bonferroni). The same check runs on the controls, models for which the claim is false.
+all cells of a claim at once (Bonferroni), and a second verdict is by intervals that hold for all claims. The same check
+runs on the controls, models for which the claim is false.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -65,7 +67,11 @@ class Data:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim, how it is checked, and the models on which the same check must fail."""
+    """A claim, how it is checked, and the models on which the same check must fail.
+
+    The id of a claim of the paper is P and its number, that of one beyond the paper N and a number. Such a claim is a
+    conjecture: its `heuristic` says why it should hold, before anything is measured.
+    """
 
     id: str
     statement: str
@@ -76,6 +82,12 @@ class Claim:
     dataset: str
     figure: str
     check: Callable[[Data, str], Iterable[Cell]] = field(repr=False)
+    heuristic: str = ""
+
+    @property
+    def order(self) -> tuple[bool, int]:
+        """Where the claim stands among all: those of the paper first, by number."""
+        return self.id[0] != "P", int(self.id[1:])
 
 
 REGISTRY: dict[str, Claim] = {}
@@ -88,6 +100,10 @@ def claim(**description: Any) -> Callable[[Callable[[Data, str], Iterable[Cell]]
         entry = Claim(check=check, **description)
         if entry.id in REGISTRY:
             raise ValueError(f"claim {entry.id}: registered twice")
+        if not re.fullmatch("[PN][1-9][0-9]*", entry.id):
+            raise ValueError(f"claim {entry.id}: an id is P (of the paper) or N (new) and a number")
+        if (entry.id[0] == "N") != bool(entry.heuristic):
+            raise ValueError(f"claim {entry.id}: the claims beyond the paper, and only they, have a heuristic")
         REGISTRY[entry.id] = entry
         return entry
 
@@ -161,12 +177,15 @@ def _measured(cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def evaluate(entry: Claim, data: Data) -> dict[str, Any]:
+def evaluate(entry: Claim, data: Data, claims: int = 1) -> dict[str, Any]:
     """Return the record of a claim: what was measured at the deciding cell, its verdict, and that of its controls.
 
-    With several controls the record shows the one that comes closest to passing.
+    With several controls the record shows the one that comes closest to passing. `verdict_at_once` is the verdict with
+    intervals that hold for the cells of all `claims` claims at once.
     """
     cells = list(entry.check(data, CLAIM))
+    with statistics.at_once(claims):
+        verdict_at_once = verdict(list(entry.check(data, CLAIM)))
     leniency = {"pass": 2, "inconclusive": 1, "fail": 0}
     trials = {key: list(entry.check(data, key)) for key in entry.controls}
     key = max(
@@ -178,10 +197,12 @@ def evaluate(entry: Claim, data: Data) -> dict[str, Any]:
         "id": entry.id,
         "statement": entry.statement,
         "source": entry.source,
+        "heuristic": entry.heuristic,
         "quantity": entry.quantity,
         **_measured(cells),
         "tolerance_reason": entry.tolerance_reason,
         "verdict": verdict(cells),
+        "verdict_at_once": verdict_at_once,
         "control": "; ".join(entry.controls.values()),
         "control_measured": control["measured"],
         "control_ci95": control["ci95"],
@@ -207,7 +228,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     data, target = Data(arguments[0]), Path(arguments[1])
     try:
-        records = [evaluate(entry, data) for entry in CLAIMS]
+        records = [evaluate(entry, data, len(CLAIMS)) for entry in CLAIMS]
     except (datasets.DatasetError, FileNotFoundError) as error:
         print(error, file=sys.stderr)
         return 1

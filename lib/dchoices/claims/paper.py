@@ -1,4 +1,4 @@
-"""The claims of the paper (J. Anselmi, F. Dufour, arXiv:1802.06566), by their numbers.
+"""All claims: those of the paper (J. Anselmi, F. Dufour, arXiv:1802.06566) by their numbers, then those beyond it.
 
 A claim is one function, in the module of its subject: a check that yields the cells of the claim itself, or of a
 control under the same tolerances.
@@ -9,4 +9,4 @@ from __future__ import annotations
 from dchoices.claims import concentration, dispatch, fluid, relaxation, stationary  # noqa: F401  registers the claims
 from dchoices.claims.engine import REGISTRY, Claim
 
-CLAIMS: list[Claim] = sorted(REGISTRY.values(), key=lambda entry: int(entry.id.removeprefix("P")))
+CLAIMS: list[Claim] = sorted(REGISTRY.values(), key=lambda entry: entry.order)
