@@ -20,6 +20,8 @@ _EXPORTS = {
     "exact_stationary": "theory.exact_chain",
     "fixed_point": "theory.closed_forms",
     "fixed_point_grid": "theory.closed_forms",
+    "fluctuations": "variances",
+    "fluctuations_below_threshold": "theory.fluctuations",
     "fluid_dispatch": "convergence",
     "fluid_path": "theory.fluid",
     "fluid_paths": "convergence",

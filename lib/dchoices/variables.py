@@ -70,6 +70,10 @@ _ESTIMATES = {
     "mass_above_bound": Variable(
         ("policy", "N", "d", "λ"), "1", "fraction of servers with more than Q(λ, d) jobs (d = 0: than 1)"
     ),
+    "n_var_busy": Variable(("N", "d", "λ"), "1", "N times the stationary variance of the fraction of busy servers"),
+    "n_var_known_idle": Variable(
+        ("N", "d", "λ"), "1", "N times the stationary variance of the fraction of servers with observation 0"
+    ),
     "messages_per_job": Variable(
         ("policy", "N", "d", "λ"),
         "messages",

@@ -159,6 +159,18 @@ def settling(factor=1.0, error=0.01, settled=1, starts=("empty", "stale-1", "ove
     )
 
 
+def variances(N=1000, ci95=0.01, busy=1.0, known_idle=1.0):
+    """N times the stationary variances over a grid: their limits below the threshold, times a factor each."""
+    loads, ds, dims = [0.1, 0.3, 0.6], [2, 5], ("N", "d", "λ")
+    limits = np.array(
+        [[dc.fluctuations_below_threshold(lam, d) if lam < 1 - 1 / d else (0.4, 0.1) for lam in loads] for d in ds]
+    )[None]
+    arrays = {"n_var_busy": limits[..., 0] * busy, "n_var_known_idle": limits[..., 1] * known_idle}
+    widths = {f"{name}_ci95": (dims, array * ci95) for name, array in arrays.items()}
+    arrays = {name: (dims, array) for name, array in arrays.items()}
+    return xr.Dataset({**arrays, **widths}, {"N": [N], "d": ds, "λ": loads}, {"replicates": 40})
+
+
 def study(**changes):
     right = distances(-0.5, -0.05)
     parts = {
@@ -169,6 +181,7 @@ def study(**changes):
         "ladder": ladder(),
         "recursion": paths(),
         "concentration": tails(exponential),
+        "fluctuations": variances(),
     }
     return {**parts, **changes}
 
@@ -449,3 +462,23 @@ def test_the_threshold_itself_is_no_cell(distance):
     cells = list(engine.REGISTRY["P10"].check(study(convergence=xr.concat([runs, at], "λ").sortby("λ")), engine.CLAIM))
     assert cells
     assert not any("0.66" in cell.at for cell in cells)
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        (lambda: variances(N=100), "inconclusive"),
+        (lambda: variances(ci95=0.05), "inconclusive"),
+        (lambda: variances().sel({"λ": [0.6], "d": [2]}), "inconclusive"),
+        (lambda: variances(busy=1.1), "fail"),
+        (lambda: variances(known_idle=0.9), "fail"),
+    ],
+    ids=["few servers", "wide intervals", "above the threshold", "busy servers", "known idle servers"],
+)
+def test_variances_that_are_not_the_conjecture(runs, expected):
+    assert verdict("N1", study(fluctuations=runs())) == expected
+
+
+def test_variances_are_judged_where_known_idle_servers_do_not_run_out():
+    cells = list(engine.REGISTRY["N1"].check(study(), engine.CLAIM))
+    assert len(cells) == 2 * 5  # all but λ = 0.6, d = 2

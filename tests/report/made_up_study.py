@@ -7,6 +7,8 @@ import numpy as np
 import xarray as xr
 from dchoices import datasets as dc_datasets
 from dchoices.theory import closed_forms, levels, spectrum
+from dchoices.theory.fluctuations import fluctuations_below_threshold
+from dchoices.variables import describe
 
 LEVELS = 8
 POLICIES = ("sq-memory", "sq")
@@ -216,6 +218,21 @@ def recursion(rng, policies, starts, d, loads, replicates=3, N=200_000):
     )  # fmt: skip
 
 
+def fluctuations(d, loads):
+    """Variances at their limits below the threshold, and flat above it."""
+    limits = np.array([[flat_above(lam, k) for lam in loads] for k in d])[None]
+    dims = ("N", "d", "λ")
+    values = {"n_var_busy": limits[..., 0], "n_var_known_idle": limits[..., 1]}
+    widths = {f"{name}_ci95": (dims, 0.01 * value) for name, value in values.items()}
+    values = {name: (dims, value) for name, value in values.items()}
+    coords = {"N": [1000], "d": list(d), "λ": list(loads)}
+    return describe(xr.Dataset({**values, **widths}, coords, attrs("fluctuations", replicates=10)))
+
+
+def flat_above(lam, d):
+    return fluctuations_below_threshold(lam, d) if lam < 1 - 1 / d else (0.4, 0.1)
+
+
 def convergence(rng, d, loads):
     """Rates at the spectral gap; at a step of the bound the first start does not settle and the other does."""
     steps = [closed_forms.switch_load(level, k) for k in d for level in (1, 2)]
@@ -411,6 +428,7 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
         "stationary": stationary(rng, policies, sizes, d, loads, replicates),
         "policies": compared(rng, side_by_side, sizes, loads, replicates),
         "recursion": recursion(rng, policies, ["empty", "overloaded-3"], d, loads),
+        "fluctuations": fluctuations(d, loads),
     }
 
 

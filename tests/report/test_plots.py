@@ -13,7 +13,7 @@ from made_up_study import study
 
 ANCHORS = [
     "fig-portrait", "fig-trajectories", "fig-error", "fig-starts", "fig-concentration", "fig-idle", "fig-recursion",
-    "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-policies",
+    "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-policies", "fig-fluctuations",
 ]  # fmt: skip
 
 SHAPES = {
@@ -89,7 +89,7 @@ def test_what_the_relaxation_figure_tells(datasets):
 
 
 def test_the_policy_of_a_user_is_in_the_comparison(datasets):
-    figure = plots.make_figures(datasets)[-1]
+    figure = next(figure for figure in plots.make_figures(datasets) if figure.anchor == "fig-policies")
     keys = {key.label: key.color for key in figure.key}
     assert len(keys) == len(set(keys.values())) == 8
     own = "my-policy(2), registered in the notebook"

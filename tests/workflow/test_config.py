@@ -33,6 +33,7 @@ studies:
              shortest: 20, replicates: 3, events: 1.0e+6}
   recursion: {policies: [sq-memory, sq], starts: [overloaded-4], N: [100], d: [2], lam: [0.6], t_end: 5, t_step: 0.1,
               replicates: 3, events: 1.0e+6}
+  fluctuations: {N: [100], d: [2], lam: [0.2], warm_up: 5, horizon: 10, replicates: 3, events: 1.0e+6}
 """)
 
 
@@ -124,6 +125,7 @@ R = ("studies", "convergence")
         ((*C, "t_step"), 0.3, "concentration.t_step = 0.3: must divide t_end = 5 into a whole number"),
         ((*C, "N"), [10**6], "concentration.events = 1e+06: must be at least the estimated 4.2e+07 events"),
         (("studies", "bound_grid", "most_probes"), 0, "bound_grid.most_probes = 0: must be an integer from 1 to 10000"),
+        (("studies", "fluctuations", "horizon"), 0, "horizon = 0: must be a number greater than 0 (in units"),
         (("studies", "bound_grid", "lam_points"), 1, "bound_grid.lam_points = 1: must be an integer from 2 to 1000000"),
         (("studies", "portrait", "starts", 1), [], "portrait.starts[1] = []: must be a list of the shares of servers"),
         (("studies", "portrait", "starts", 1), [2, -1], "portrait.starts[1][1] = -1: must be a share of the servers"),
@@ -200,7 +202,7 @@ def test_the_profiles_are_valid(profile):
     assert plan.profile == profile
     assert plan.studies == [
         "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "bound_grid", "convergence",
-        "stationary", "policies", "recursion",
+        "stationary", "policies", "recursion", "fluctuations",
     ]  # fmt: skip
 
 
@@ -244,6 +246,9 @@ def test_estimated_events():
     assert config.estimated_events(policies) == pytest.approx(2 * config.estimated_events(stationary))
     perturbed = trajectories | {"epsilon": [0.1, 0.2], "perturbation": [0, 1]}
     assert config.estimated_events(perturbed) == pytest.approx(2 * config.estimated_events(trajectories))
+    variances = {"N": [10], "d": [2, 5], "lam": [0.1, 0.4], "replicates": 3, "warm_up": 2, "horizon": 8}
+    expected = 10 * 3 * 10 * (1.1 * (1 / 0.2 + 1 / 0.5) + 1.4 * (1 / 0.8 + 1))
+    assert config.estimated_events(variances) == pytest.approx(expected)
     assert config.estimated_events({"d": [1], "lam_points": 9}) == 0
 
 

@@ -35,7 +35,7 @@ if outputs:
     os._exit(0)
 """
 
-SIMULATIONS = {"trajectories", "ladder", "stationary", "policies", "recursion", "concentration"}
+SIMULATIONS = {"trajectories", "ladder", "stationary", "policies", "recursion", "concentration", "fluctuations"}
 CLAIMS = {"Checking the claims"}
 REPORT = {"Writing the report", "The verdict"}
 MESSAGE = re.compile(

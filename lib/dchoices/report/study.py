@@ -22,7 +22,7 @@ from dchoices import datasets, registry
 
 STUDIES = (
     "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "bound_grid", "convergence",
-    "stationary", "policies", "recursion",
+    "stationary", "policies", "recursion", "fluctuations",
 )  # fmt: skip
 HASH_DIGITS = 12
 TIMES = "times"  # folder of what jobs cost, in that of the run

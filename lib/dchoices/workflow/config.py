@@ -23,7 +23,7 @@ from dchoices.workflow import without_uri_checks
 
 SCHEMA = Path(__file__).resolve().parents[3] / "config" / "schema.json"
 NOT_PARAMETERS = ("split", "events")  # keys of a study that its notebook does not get
-CASES = ("d", "starts", "perturbation", "policies")  # what N and λ are run for, each
+CASES = ("starts", "perturbation", "policies")  # what N, d and λ are run for, each
 FLUID_GRID = ("d", "lam", "t_end", "t_step")  # what fluid.nc and trajectories.nc share
 DISTINCT = ("sq-distinct", "sq-memory-distinct")  # policies that probe d different servers
 STEP_TOLERANCE = 1e-9  # t_end / t_step may miss a whole number by rounding, not by more
@@ -264,7 +264,8 @@ def estimated_events(parameters: Mapping[str, Any]) -> float:
     """Return the expected number of uniformised events, at rate N(1+λ), that a notebook simulates."""
     if "N" not in parameters:
         return 0.0
-    per_server = sum((1 + lam) * _duration(parameters, lam) for lam in parameters["lam"])
+    probes = parameters.get("d", [1])  # policies have theirs with them
+    per_server = sum((1 + lam) * _duration(parameters, lam, d) for lam in parameters["lam"] for d in probes)
     cases = math.prod(len(parameters[axis]) for axis in CASES if axis in parameters)
     sizes, replicates = parameters["N"], parameters["replicates"]
     if isinstance(replicates, list):  # one number for each N
@@ -274,10 +275,12 @@ def estimated_events(parameters: Mapping[str, Any]) -> float:
     return float(servers * per_server * cases)
 
 
-def _duration(parameters: Mapping[str, Any], lam: float) -> float:
+def _duration(parameters: Mapping[str, Any], lam: float, d: int) -> float:
     """Return the simulated time of one replicate; that of a stationary run grows with its relaxation time."""
     if "t_end" in parameters:
         return float(parameters["t_end"])
+    if "shortest" not in parameters:  # fluctuations
+        return float(parameters["warm_up"] + parameters["horizon"]) / min(1, lam * d)
     return sum(max(parameters["shortest"], parameters[span] / (1 - lam)) for span in ("warm_up", "horizon"))
 
 
