@@ -31,6 +31,7 @@ _EXPORTS = {
     "random_start": "starts",
     "register_policy": "registry",
     "relaxation_rates": "relaxation",
+    "relaxation_time": "theory.spectrum",
     "service_law": "service",
     "simulate": "simulation",
     "spectral_gap": "theory.spectrum",
