@@ -17,6 +17,7 @@ _EXPORTS = {
     "distance_to_fixed_point": "relaxation",
     "distance_to_switch": "theory.closed_forms",
     "exact_stationary": "theory.exact_chain",
+    "fewest_probes": "theory.closed_forms",
     "fixed_point": "theory.closed_forms",
     "fixed_point_grid": "theory.closed_forms",
     "fluid_dispatch": "convergence",
