@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
@@ -11,50 +11,39 @@ import xarray as xr
 from dchoices import registry, statistics
 from dchoices.claims.engine import CLAIM, Cell, Data, claim, missing, where
 from dchoices.claims.selection import ENOUGH_SERVERS, NEARER_THAN_CONTROL, REVIEW, far
-from dchoices.theory.closed_forms import fixed_point, queue_bound, sq_mean_response_time, switch_load
+from dchoices.heavy_traffic import limit_response, periods, slope
+from dchoices.theory.closed_forms import sq_mean_response_time
 
-# Fixed points are followed up to this load; the last whole period between steps of the bound stands for the limit.
-HEAVIEST = 0.99999
 # What SQ(d+1) loses has to exceed this to be told from the rounding of a fixed point.
 RESOLVED = 1e-9
 # N servers with few of them idle hold jobs in excess of the limit, which queue as in M/M/1: 1/(N(1-λ)) of a service
 # time for each job. It must be below this part of the tolerance, so that most of it is left for the intervals.
 EXCESS = 0.5
 
-Response = Callable[[float, int], float]
+
+def _policy(model: str) -> str:
+    return "sq-memory" if model == CLAIM else "sq"
 
 
-def _with_memory(lam: float, d: int) -> float:
-    return float(fixed_point(lam, d).mean_response_time)
-
-
-def room(lam: float, d: int) -> float:
+def _room(lam: float, d: int) -> float:
     """Return how far from the limit R may be: 0.4 of the way to memoryless SQ(d+1)."""
-    return NEARER_THAN_CONTROL * (sq_mean_response_time(lam, d + 1) - _with_memory(lam, d))
-
-
-def growth(response: Response, d: int) -> float:
-    """Return by how much log(1/(1-λ)) grows as R grows by one, over the last whole period up to `HEAVIEST`.
-
-    R is a sum of pieces between the steps of the bound, so that its slope is that over whole periods.
-    """
-    last = queue_bound(HEAVIEST, d) - 1
-    low, high = switch_load(last - 1, d), switch_load(last, d)
-    return (math.log1p(-low) - math.log1p(-high)) / (response(high, d) - response(low, d))
+    return NEARER_THAN_CONTROL * (limit_response("sq", lam, d + 1) - limit_response("sq-memory", lam, d))
 
 
 def _growth_cells(ds: list[int], model: str) -> Iterator[Cell]:
-    """Yield the growth with memory and, for the claim, without; each nearer to its own limit than to the other's."""
+    """Yield the growth of log(1/(1-λ)) as R grows by one, for the claim without memory too, over the last period.
+
+    It is the inverse of the slope, which is finite for d = 1 without memory too: 0.
+    """
     for d in ds:
-        if queue_bound(HEAVIEST, d) < 3:  # no whole period
-            continue
         near = NEARER_THAN_CONTROL * math.log1p(1 / d)  # of log(1+d) - log d
-        with_memory = growth(_with_memory if model == CLAIM else sq_mean_response_time, d)
-        limit = math.log1p(d)
-        yield Cell(f"growth of log(1/(1-λ)) with R, memory, d = {d}", with_memory, 0.0, limit - near, limit + near)
+        limits = {_policy(model): math.log1p(d)}
         if model == CLAIM and d > 1:
-            limit, without = math.log(d), growth(sq_mean_response_time, d)
-            yield Cell(f"growth of log(1/(1-λ)) with R, SQ(d), d = {d}", without, 0.0, limit - near, limit + near)
+            limits["sq"] = math.log(d)
+        for policy, limit in limits.items():
+            for period in periods(d)[-1:]:
+                at = f"growth of log(1/(1-λ)) with R, {registry.label(policy, d)}"
+                yield Cell(at, 1 / slope(policy, d, period), 0.0, limit - near, limit + near)
 
 
 def _order_cells(grid: xr.Dataset, model: str) -> Iterator[Cell]:
@@ -83,12 +72,12 @@ def _estimate(runs: xr.Dataset, policy: str, d: int, lam: float) -> tuple[float,
 
 def _simulated_cells(runs: xr.Dataset, model: str) -> list[Cell]:
     """Return R less its limit, and by how much SQ(d) and SQ(d+1) exceed it, at loads that are light enough for N."""
-    N, policy = int(runs.N.max()), "sq-memory" if model == CLAIM else "sq"
+    N, policy = int(runs.N.max()), _policy(model)
     places = [
         (int(d), lam)
         for d in np.unique(runs.probes.values)
         for lam in runs["λ"].values.tolist()
-        if N >= ENOUGH_SERVERS and d > 1 and far(lam, int(d)) and 1 / (N * (1 - lam)) <= EXCESS * room(lam, int(d))
+        if N >= ENOUGH_SERVERS and d > 1 and far(lam, int(d)) and 1 / (N * (1 - lam)) <= EXCESS * _room(lam, int(d))
     ]
     found = []
     for d, lam in places:
@@ -96,8 +85,10 @@ def _simulated_cells(runs: xr.Dataset, model: str) -> list[Cell]:
         if ours is None or None in others or registry.label("sq-memory", d) not in runs.policy:
             continue
         at = where({"N": N, "d": d, "λ": lam})
-        far_off = room(lam, d)
-        found.append((f"R less its limit, {at}", ours[0] - _with_memory(lam, d), ours[1], -far_off, far_off))
+        far_off = _room(lam, d)
+        found.append(
+            (f"R less its limit, {at}", ours[0] - limit_response("sq-memory", lam, d), ours[1], -far_off, far_off)
+        )
         found += [
             (f"R of SQ({k}) less R, {at}", other[0] - ours[0], other[1] + ours[1], math.nextafter(0, 1), math.inf)
             for k, other in zip((d, d + 1), others, strict=True)

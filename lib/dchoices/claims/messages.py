@@ -6,37 +6,12 @@ import math
 from collections.abc import Iterator
 
 import xarray as xr
-from scipy import special
 
 from dchoices import registry, statistics
 from dchoices.claims.engine import CLAIM, Cell, Data, claim, missing, where
 from dchoices.claims.selection import REVIEW
-from dchoices.theory.closed_forms import fewest_probes, optimality_threshold, sq_mean_response_time
-
-# The N at which SQ(⌈log N⌉) is looked at, and its probes there.
-LARGEST = 10**6
-MANY_PROBES = math.ceil(math.log(LARGEST))
-# Half of what SQ(⌈log N⌉) misses there in the limit: both sides of the claim have as far to go.
-HALF = 0.5
-# With no delayed job among n, the mean number in n is below 3 at the level of 95 %.
-NONE_SEEN = 3
-
-
-def tolerated(lam: float) -> float:
-    """Return ε: half of R - 1 for SQ(⌈log N⌉) at N = 10^6 in the limit, which is λ^14 and a little more."""
-    return HALF * (sq_mean_response_time(lam, MANY_PROBES) - 1)
-
-
-def enough_servers(lam: float) -> float:
-    """Return N_0: with more servers the dispatcher with memory is out of known idle ones for a share ε of the time.
-
-    Their number is normal about N(1-1/d-λ), with variance N σ², σ² = 1/(2d) + λ²d/(1+λd): what one job finds and takes
-    varies by λ, which dies out at rate 2λd, and the busy servers, whose variance is λN, take theirs (linear noise about
-    the fixed point, derived from the model). A job that finds none waits for about one service at most.
-    """
-    d = fewest_probes(lam)
-    sigma = math.sqrt(1 / (2 * d) + lam**2 * d / (1 + lam * d))
-    return float(special.ndtri(tolerated(lam)) * sigma / (optimality_threshold(d) - lam)) ** 2
+from dchoices.constant_d import LARGEST, MANY_PROBES, enough_servers, tolerated, unseen
+from dchoices.theory.closed_forms import fewest_probes
 
 
 def shown_at(lam: float) -> bool:
@@ -47,8 +22,8 @@ def shown_at(lam: float) -> bool:
 def _delay(runs: xr.Dataset, policy: str, N: int, lam: float, factor: float) -> tuple[float, float]:
     """Return R - 1 and its half-width, with what jobs so rare that none was seen may add to it."""
     point = runs.sel({"policy": policy, "N": N, "λ": lam})
-    jobs = int(runs.attrs["replicates"]) * lam * N * float(point.horizon)
-    half_width = factor * float(point.mean_response_time_ci95) + NONE_SEEN / jobs if point.warm_up_ok else math.inf
+    missed = unseen(int(runs.attrs["replicates"]), lam, N, float(point.horizon))
+    half_width = factor * float(point.mean_response_time_ci95) + missed if point.warm_up_ok else math.inf
     return float(point.mean_response_time) - 1, half_width
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dchoices.plots import comparison, concentration, dispatch, limits, paths, portrait, relaxation
+from dchoices.plots import (
+    comparison,
+    concentration,
+    dispatch,
+    heavy_traffic,
+    limits,
+    messages,
+    paths,
+    portrait,
+    relaxation,
+)
 from dchoices.plots.figure import Datasets, Figure
 
 MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
@@ -19,6 +29,8 @@ MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
     limits.bound,
     relaxation.relaxation,
     limits.memory,
+    heavy_traffic.heavy_traffic,
+    messages.messages,
     comparison.policies,
 )
 
