@@ -94,16 +94,17 @@ def test_a_point_answers_to_the_pointer(page):
 
 
 def test_controls_exchange_what_the_panels_show(page):
-    slider, select = page.get_by_label("load λ"), page.get_by_label("probes per job d")
+    portrait = page.locator("#fig-portrait")
+    slider, select = portrait.get_by_label("load λ"), portrait.get_by_label("probes per job d")
     shown = [page.evaluate(SHOWN, f"fig-portrait-{k}") for k in range(2)]
     assert [at for at, _ in shown] == [0.9, 0.9]
-    assert page.locator(".controls output").inner_text() == "0.9"
+    assert portrait.locator(".controls output").inner_text() == "0.9"
     picture = page.locator("#fig-portrait-0")
     picture.scroll_into_view_if_needed()
     before = picture.screenshot()
     slider.focus()
     page.keyboard.press("ArrowLeft")
-    assert page.locator(".controls output").inner_text() == slider.get_attribute("aria-valuetext") == "0.48"
+    assert portrait.locator(".controls output").inner_text() == slider.get_attribute("aria-valuetext") == "0.48"
     moved = [page.evaluate(SHOWN, f"fig-portrait-{k}") for k in range(2)]
     assert [at for at, _ in moved] == [0.48, 0.48]
     assert not {values for _, values in shown} & {values for _, values in moved}

@@ -146,5 +146,7 @@ def test_the_real_package(monkeypatch):
             "concentration",
             "stationary",
             "policies",
+            "heavy_traffic",
+            "constant_d",
             "recursion",
         }

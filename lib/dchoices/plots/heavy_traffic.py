@@ -16,8 +16,12 @@ from dchoices.plots.figure import MEMORY, MEMORYLESS, WITH, WITHOUT, Datasets, F
 
 # The lines of the limits begin here, and have so many points.
 LIGHTEST, POINTS = 0.2, 200
+# The axis of loads goes so much further than the simulations, in 1/(1-λ).
+BEYOND = 4
 # Numbers of probes of which slopes are drawn.
 SLOPES = (1, 2, 3, 5)
+# What a simulation may lie beyond its limit before it is drawn.
+LEAST_EXCESS = 1e-3
 SLACK = hv.Dimension("slack", label="1 / (1 − λ)")
 
 
@@ -26,7 +30,7 @@ def heavy_traffic(data: Datasets) -> Figure:
     ds = data["heavy_traffic"]
     d = int(ds["probes"].min())
     shown = [int(k) for k in data["fixed_points"]["d"].values if k in SLOPES] or [d]
-    colors = dict(zip(ds["N"].values.tolist(), el.ladder(ds["N"].values), strict=True))
+    colors = dict(zip(ds["N"].values.tolist(), el.ladder(ds["N"].values.tolist()), strict=True))
     tones = dict(zip(shown, el.ladder(shown), strict=True))
     key = [
         el.Key(f"{registry.label(MEMORY, d)}, limit", WITH, "solid"),
@@ -34,11 +38,12 @@ def heavy_traffic(data: Datasets) -> Figure:
         el.Key(f"{registry.label(MEMORYLESS, d)}, limit", WITHOUT, "dashed"),
         el.Key(f"{registry.label(MEMORYLESS, d + 1)}, limit", el.ORANGE, "dashed"),
         el.Key("without memory, largest N", el.BLACK, "ring"),
-        *(el.Key(f"slope with memory, d = {k}", color, "solid") for k, color in tones.items()),
-        el.Key("slope without memory", el.GREY, "dotted"),
+        el.Key("1 / (N (1 − λ))", el.GREY, "dashed"),
+        *(el.Key(f"below, with memory, d = {k}", color, "solid") for k, color in tones.items()),
+        el.Key("below, without memory", el.GREY, "dotted"),
         el.Key("limits 1 / log(1 + d)", el.BLACK, "dashed"),
     ]
-    panels = [_response_panel(ds, d, colors), _slope_panel(tones)]
+    panels = [_response_panel(ds, d, colors), _excess_panel(ds, d, colors), _ratio_panel(tones), _slope_panel(tones)]
     alt = "Mean response time against 1/(1-λ) with memory and without, and its slope against log(1/(1-λ))."
     return Figure("fig-heavy-traffic", alt, ("heavy_traffic",), panels, key, facts=_facts(ds, d, shown))
 
@@ -80,9 +85,9 @@ def _response_panel(ds: xr.Dataset, d: int, colors: dict[int, str]) -> Panel:
         for N, tone in colors.items():
             if called in ds["policy"] and (policy == MEMORY or max(colors) == N):
                 parts += _points(ds.sel(policy=called, N=N), dims, tone if policy == MEMORY else color, policy)
-    top = float((ds["controlled_response_time"] + ds["controlled_response_time_ci95"]).max())
-    highest = max(limit_response(MEMORYLESS, HEAVIEST, d), min(top, 2 * limit_response(MEMORYLESS, HEAVIEST, d)))
-    options = {"logx": True, "xlim": (1 / (1 - LIGHTEST), 1 / (1 - HEAVIEST)), "ylim": (0, 1.05 * highest)}
+    beyond = 1 - (1 - ds["λ"].values.max()) / BEYOND
+    options = {"logx": True, "xlim": (1 / (1 - LIGHTEST), 1 / (1 - beyond))}
+    options["ylim"] = (0, 1.1 * limit_response(MEMORYLESS, beyond, d))
     return Panel(hv.Overlay(parts), f"mean response time, d = {d}", options)
 
 
@@ -96,6 +101,53 @@ def _points(runs: xr.Dataset, dims: el.Axes, color: str, policy: str) -> list[An
     columns = {"load": runs["λ"].values, "idle": N * (1 - runs["λ"].values), "half_width": half}
     look = "dot" if policy == MEMORY else "ring"
     return [el.intervals(at, value, half, dims, color), el.points(at, value, dims, color, look, 7, tips, columns)]
+
+
+def _excess_panel(ds: xr.Dataset, d: int, colors: dict[int, str]) -> Panel:
+    """R with memory less its limit; where the interval reaches 0, its upper end."""
+    dims = (hv.Dimension("idle", label="N (1 − λ)"), hv.Dimension("excess", label="R − its limit"))
+    called = registry.label(MEMORY, d)
+    room = np.outer(ds["N"].values, 1 - ds["λ"].values)
+    across = np.array([room.min() / 2, room.max() * 2])
+    parts: list[Any] = [el.line(across, 1 / across, dims, el.GREY, "dashed", 1.2)]
+    highest = 1 / across
+    for N, color in colors.items():
+        if called not in ds["policy"]:
+            continue
+        runs = ds.sel(policy=called, N=N)
+        limit = np.array([limit_response(MEMORY, lam, d) for lam in runs["λ"].values.tolist()])
+        excess, half = runs["controlled_response_time"].values - limit, runs["controlled_response_time_ci95"].values
+        clear, at = excess > half, N * (1 - runs["λ"].values)
+        highest = np.append(highest, excess + half)
+        for keep, value, look, word in (
+            (clear, excess, "dot", "R − limit"),
+            (~clear, excess + half, "triangle", "at most"),
+        ):
+            tips = [(f"N = {N}, {word}", "@excess{0.0000}"), ("N (1 − λ)", "@idle{0.0}"), ("load λ", "@load{0.0000}")]
+            columns = {"load": runs["λ"].values[keep]}
+            parts.append(el.points(at[keep], np.abs(value[keep]), dims, color, look, 7, tips, columns))
+        parts.append(el.intervals(at[clear], excess[clear], half[clear], dims, color))
+    options = {"logx": True, "logy": True, "xlim": tuple(across), "ylim": (LEAST_EXCESS, 2 * float(highest.max()))}
+    return Panel(hv.Overlay(parts), f"beyond the limit, with memory, d = {d}", options)
+
+
+def _ratio_panel(tones: dict[int, str]) -> Panel:
+    """R over log(1/(1-λ)), which is slower than the slope to come to the same limit."""
+    dims = (SLACK, hv.Dimension("ratio", label="R / log(1 / (1 − λ))"))
+    loads = 1 - np.geomspace(1 - LIGHTEST, 1 - HEAVIEST, POINTS)
+    parts: list[Any] = []
+    for d, color in tones.items():
+        parts.append(el.line((1, 1 / (1 - HEAVIEST)), (1 / math.log1p(d),) * 2, dims, el.BLACK, "dashed", 1))
+        for policy, dash in ((MEMORYLESS, "dotted"), (MEMORY, "solid")):
+            if policy == MEMORY or d > 1:
+                ratio = [-limit_response(policy, lam, d) / math.log1p(-lam) for lam in loads.tolist()]
+                tips = [
+                    (f"{registry.label(policy, d)}, R / log(1/(1 − λ))", "@ratio{0.000}"),
+                    ("1/(1 − λ)", "@slack{0.0}"),
+                ]
+                parts.append(el.line(1 / (1 - loads), ratio, dims, color, dash, 1.6, tooltips=tips))
+    options = {"logx": True, "xlim": (2, 1.2 / (1 - HEAVIEST)), "ylim": (0, 2.5)}
+    return Panel(hv.Overlay(parts), "R over log(1 / (1 − λ)), limits", options)
 
 
 def _slope_panel(tones: dict[int, str]) -> Panel:
