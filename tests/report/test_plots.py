@@ -15,7 +15,7 @@ from made_up_study import portrait as made_up_portrait
 
 ANCHORS = [
     "fig-portrait", "fig-trajectories", "fig-error", "fig-starts", "fig-concentration", "fig-idle", "fig-recursion",
-    "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-heavy-traffic",
+    "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-lookup", "fig-heavy-traffic",
     "fig-messages", "fig-policies",
 ]  # fmt: skip
 
