@@ -47,7 +47,7 @@ def test_the_chain_at_finite_n_tends_to_the_closed_form(lam, d):
 def test_estimates_are_the_moments_of_the_finite_chain():
     """At N = 60, where the next to nothing that is lost at the edge is below the interval, but finite N is not."""
     N, d, lam = 60, 5, 0.2
-    runs = dc.fluctuations(N, d, lam, horizon=4000, replicates=10, seed=2).squeeze()
+    runs = dc.fluctuations(N, d, lam, t_end=8000, replicates=10, seed=2).squeeze()
     for name, expected in zip(("n_var_busy", "n_var_known_idle"), moments(N, d, lam), strict=True):
         assert abs(float(runs[name]) - expected) < 2 * float(runs[f"{name}_ci95"]), name
         assert float(runs[f"{name}_ci95"]) < 0.05 * expected
@@ -63,7 +63,12 @@ def test_variance_is_about_the_common_mean_and_its_interval_over_replicates():
 
 @pytest.mark.parametrize(
     ("changed", "message"),
-    [({"lam": 1.0}, "lam = 1.0"), ({"horizon": 0.0}, "horizon = 0"), ({"replicates": 1}, "replicates = 1")],
+    [
+        ({"lam": 1.0}, "lam = 1.0"),
+        ({"warm_up": 1000.0}, "warm_up = 1000: must be less than t_end = 1000"),
+        ({"t_end": 0.0}, "t_end = 0"),
+        ({"replicates": 1}, "replicates = 1"),
+    ],
 )
 def test_bad_arguments_are_named(changed, message):
     with pytest.raises(ValueError, match=message):

@@ -64,6 +64,11 @@ _ESTIMATES = {
     ),
     "mean_queue_length": Variable(("policy", "N", "d", "λ"), "jobs", "mean queue length"),
     "mean_response_time": Variable(("policy", "N", "d", "λ", "t"), "mean service times", "mean response time of a job"),
+    "controlled_response_time": Variable(
+        ("policy", "N", "d", "λ"),
+        "mean service times",
+        "mean response time of a job, with the share of busy servers, whose mean is λ, as a control variate",
+    ),
     "response_time_tail": Variable(
         ("policy", "N", "d", "λ", "response_time"), "1", "fraction of jobs whose response time exceeds"
     ),
@@ -73,6 +78,11 @@ _ESTIMATES = {
     "n_var_busy": Variable(("N", "d", "λ"), "1", "N times the stationary variance of the fraction of busy servers"),
     "n_var_known_idle": Variable(
         ("N", "d", "λ"), "1", "N times the stationary variance of the fraction of servers with observation 0"
+    ),
+    "n_replacement": Variable(
+        ("policy", "N", "d", "λ"),
+        "mean service times",
+        "N times what probing with replacement adds to the mean response time",
     ),
     "messages_per_job": Variable(
         ("policy", "N", "d", "λ"),

@@ -21,8 +21,8 @@ def fluctuations(
     N: int | Sequence[int],
     d: int | Sequence[int],
     lam: float | Sequence[float],
-    warm_up: float = 20.0,
-    horizon: float = 500.0,
+    t_end: float = 1000.0,
+    warm_up: float = 50.0,
     replicates: int = 20,
     seed: int = 0,
 ) -> xr.Dataset:
@@ -30,15 +30,16 @@ def fluctuations(
 
     Every replicate starts at the fluid fixed point, and after the warm-up the state is taken every `SAMPLE_STEP`. The
     variance is about the mean of all replicates; intervals are Student's over the replicates' mean squares. What the
-    error of that mean takes from the variance is a part of 2/(replicates · horizon), far below the interval.
+    error of that mean takes from the variance is a part of it that falls as 1/(replicates · t_end), the interval only
+    as its root.
 
     Parameters
     ----------
     N, d, lam : scalar or list
         Servers, probes per job, load; the dataset is their product.
-    warm_up, horizon : float
-        Time not observed (may be 0) and observed, in units of 1/min(1, λd) mean service times, the relaxation time
-        below the threshold.
+    t_end, warm_up : float
+        The end of a run, and up to when it is not observed, in mean service times; 0 <= warm_up < t_end. Below the
+        threshold the relaxation time is 1/min(1, λd).
     replicates : int
         Independent replicates, >= 2.
     seed : int
@@ -56,21 +57,19 @@ def fluctuations(
     """
     sizes, ds = validation.several("N", N, validation.servers), validation.several("d", d, validation.probes)
     loads = validation.several("lam", lam, validation.load)
-    warm_up, horizon = validation.positive("warm_up", warm_up, zero=True), validation.positive("horizon", horizon)
+    t_end, warm_up = validation.observed_until(t_end, warm_up)
     replicates, seed = validation.integer("replicates", replicates, 2), validation.integer("seed", seed, 0)
-    time = (warm_up + horizon) * sum((1 + x) / min(1, x * probes) for x in loads for probes in ds)
-    expected = time * replicates * sum(sizes)
-    validation.events("warm_up and horizon", f"{warm_up:g} and {horizon:g}", expected)
+    expected = t_end * replicates * sum(sizes) * len(ds) * sum(1 + x for x in loads)
+    validation.events("t_end", t_end, expected)
     shape = (len(sizes), len(ds), len(loads))
     values, widths = np.empty((2, *shape)), np.empty((2, *shape))
     with progress_bar(expected, "fluctuations") as progress:
         for cell, (servers, probes, load) in zip(np.ndindex(shape), itertools.product(sizes, ds, loads), strict=True):
-            relaxation = 1 / min(1, load * probes)
             runs = []
             for replicate in range(replicates):
                 key = stream(seed, POLICY, servers, probes, load, "fixed-point", replicate)
-                runs.append(_counts(servers, probes, load, relaxation * warm_up, relaxation * horizon, key))
-                progress.update(round(servers * (1 + load) * relaxation * (warm_up + horizon)))
+                runs.append(_counts(servers, probes, load, t_end, warm_up, key))
+                progress.update(round(servers * (1 + load) * t_end))
             values[:, *cell], widths[:, *cell] = _variances(np.stack(runs), servers)
     arrays = {
         f"{name}{end}": (("N", "d", "λ"), array[k])
@@ -81,17 +80,17 @@ def fluctuations(
         xr.Dataset(
             arrays,
             coords={"N": sizes, "d": ds, "λ": loads},
-            attrs={"policy": POLICY, "seed": seed, "replicates": replicates, "warm_up": warm_up, "horizon": horizon},
+            attrs={"policy": POLICY, "seed": seed, "replicates": replicates, "t_end": t_end, "warm_up": warm_up},
         )
     )
 
 
-def _counts(N: int, d: int, lam: float, warm_up: float, horizon: float, key: np.random.SeedSequence) -> np.ndarray:
+def _counts(N: int, d: int, lam: float, t_end: float, warm_up: float, key: np.random.SeedSequence) -> np.ndarray:
     """Return the numbers of busy and of known idle servers along one replicate, int64[2, T]."""
     policy = registry.get(POLICY)
     chain = LumpedChain(policy, N, d, lam, starts.fractions("fixed-point", policy, lam, d), key)
     chain.advance(warm_up)
-    by_queue, by_observation = chain.follow(np.full(max(1, round(horizon / SAMPLE_STEP)), SAMPLE_STEP))
+    by_queue, by_observation = chain.follow(np.full(max(1, round((t_end - warm_up) / SAMPLE_STEP)), SAMPLE_STEP))
     return np.stack([N - by_queue[:, 0], by_observation[:, 0]])
 
 

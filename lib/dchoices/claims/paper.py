@@ -11,7 +11,10 @@ from dchoices.claims import (  # noqa: F401  registers the claims
     dispatch,
     fluctuations,
     fluid,
+    heavy_traffic,
+    messages,
     relaxation,
+    replacement,
     stationary,
 )
 from dchoices.claims.engine import REGISTRY, Claim

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dchoices.plots import comparison, concentration, dispatch, fluctuations, limits, paths, portrait, relaxation
+from dchoices.plots import (
+    comparison,
+    concentration,
+    dispatch,
+    fluctuations,
+    heavy_traffic,
+    limits,
+    lookup,
+    messages,
+    paths,
+    portrait,
+    relaxation,
+    replacement,
+)
 from dchoices.plots.figure import Datasets, Figure
 
 MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
@@ -19,8 +32,12 @@ MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
     limits.bound,
     relaxation.relaxation,
     limits.memory,
+    lookup.lookup,
+    heavy_traffic.heavy_traffic,
+    messages.messages,
     comparison.policies,
     fluctuations.fluctuations,
+    replacement.replacement,
 )
 
 

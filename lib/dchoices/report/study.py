@@ -22,7 +22,7 @@ from dchoices import datasets, registry
 
 STUDIES = (
     "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "bound_grid", "convergence",
-    "stationary", "policies", "recursion", "fluctuations",
+    "stationary", "policies", "heavy_traffic", "constant_d", "recursion", "fluctuations", "replacement",
 )  # fmt: skip
 HASH_DIGITS = 12
 TIMES = "times"  # folder of what jobs cost, in that of the run
@@ -121,8 +121,10 @@ class Study:
 
 
 def _as_list(value: Any) -> list[Any]:
-    if isinstance(value, dict):  # policies, each with its d
-        return [registry.label(policy, d) for policy, d in value.items()]
+    if isinstance(value, dict):  # policies, each with its d or several
+        return [
+            registry.label(policy, d) for policy, ds in value.items() for d in (ds if isinstance(ds, list) else [ds])
+        ]
     return value if isinstance(value, list) else [value]
 
 
