@@ -230,7 +230,7 @@ def fluctuations(d, loads):
     widths = {f"{name}_ci95": (dims, 0.01 * value) for name, value in values.items()}
     values = {name: (dims, value) for name, value in values.items()}
     coords = {"N": [1000], "d": list(d), "λ": list(loads)}
-    return describe(xr.Dataset({**values, **widths}, coords, attrs("fluctuations", replicates=10)))
+    return describe(xr.Dataset({**values, **widths}, coords, attrs("fluctuations") | {"replicates": 10}))
 
 
 def replacement(rng, d, loads, sizes=(20, 80, 320)):
@@ -239,7 +239,7 @@ def replacement(rng, d, loads, sizes=(20, 80, 320)):
     values = limits[:, None] * (1 + 0.02 * rng.standard_normal((1, len(sizes), 1, 1)))
     arrays = {"n_replacement": (dims, values), "n_replacement_ci95": (dims, np.full(values.shape, 0.02))}
     coords = {"policy": policies, "N": list(sizes), "d": list(d), "λ": list(loads)}
-    return describe(xr.Dataset(arrays, coords, attrs("replacement", replicates=20)))
+    return describe(xr.Dataset(arrays, coords, attrs("replacement") | {"replicates": 20}))
 
 
 def flat_above(lam, d):
