@@ -31,6 +31,7 @@ _EXPORTS = {
     "random_start": "starts",
     "register_policy": "registry",
     "relaxation_rates": "relaxation",
+    "service_fixed_point": "theory.general_service",
     "service_law": "service",
     "simulate": "simulation",
     "spectral_gap": "theory.spectrum",

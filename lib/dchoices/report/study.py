@@ -20,7 +20,7 @@ from dchoices import datasets, registry
 
 STUDIES = (
     "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "convergence", "stationary",
-    "policies", "recursion",
+    "policies", "recursion", "service",
 )  # fmt: skip
 HASH_DIGITS = 12
 
@@ -94,9 +94,14 @@ class Study:
 
 
 def _as_list(value: Any) -> list[Any]:
-    if isinstance(value, dict):  # policies, each with its d
-        return [registry.label(policy, d) for policy, d in value.items()]
+    if isinstance(value, dict):  # policies, each with its d, or laws, each with its parameters
+        return [registry.label(name, _inside(given)) for name, given in value.items()]
     return value if isinstance(value, list) else [value]
+
+
+def _inside(given: int | dict[str, Any]) -> int | str:
+    """Return what stands in brackets behind a name: a number, or parameters by name."""
+    return ", ".join(f"{name}={value}" for name, value in given.items()) if isinstance(given, dict) else given
 
 
 def _alike(values: list[Any]) -> bool:

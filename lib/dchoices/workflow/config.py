@@ -28,6 +28,7 @@ FLUID_GRID = ("d", "lam", "t_end", "t_step")  # what fluid.nc and trajectories.n
 DISTINCT = ("sq-distinct", "sq-memory-distinct")  # policies that probe d different servers
 STEP_TOLERANCE = 1e-9  # t_end / t_step may miss a whole number by rounding, not by more
 SUM_TOLERANCE = 1e-9  # as far as shares may miss 1, which is as far as `starts` lets them
+PER_SERVER = 25  # events of the lumped chain that cost as much time as an arrival run server by server
 SHOWN = 60  # characters of a value that an error message shows
 
 
@@ -261,10 +262,18 @@ def _jobs(config: Mapping[str, Any]) -> Iterator[Job]:
 
 
 def estimated_events(parameters: Mapping[str, Any]) -> float:
-    """Return the expected number of uniformised events, at rate N(1+λ), that a notebook simulates."""
+    """Return the expected number of uniformised events, at rate N(1+λ), that a notebook simulates.
+
+    Service that is not exponential is run server by server, where arrivals count for what they cost.
+    """
     if "N" not in parameters:
         return 0.0
-    per_server = sum((1 + lam) * _duration(parameters, lam) for lam in parameters["lam"])
+    laws = parameters.get("laws", ["exponential"])
+    per_server = sum(
+        (1 + lam if law == "exponential" else PER_SERVER * lam) * _duration(parameters, lam)
+        for law in laws
+        for lam in parameters["lam"]
+    )
     cases = math.prod(len(parameters[axis]) for axis in CASES if axis in parameters)
     sizes, replicates = parameters["N"], parameters["replicates"]
     if isinstance(replicates, list):  # one number for each N
