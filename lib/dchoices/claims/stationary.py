@@ -244,7 +244,5 @@ def published_numbers(data: Data, model: str) -> Iterator[Cell]:
 def one_probe_is_enough(data: Data, model: str) -> list[Cell]:
     """Mass above the bound at the largest N, away from its steps."""
     runs = data["stationary"]
-    places = [
-        (place, -math.inf, NO_MASS) for place in largest_places(runs, _policy(model), lambda d, x: d == 1 and far(x, d))
-    ]
-    return estimate_cells(runs, "mass_above_bound", places)
+    places = largest_places(runs, _policy(model), lambda d, lam: d == 1 and far(lam, d))
+    return estimate_cells(runs, "mass_above_bound", [(place, -math.inf, NO_MASS) for place in places])
