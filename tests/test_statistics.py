@@ -20,6 +20,13 @@ def test_widening_is_bonferronis():
     assert statistics.widening(12, 20) == pytest.approx(stats.t.isf(0.025 / 20, 11) / stats.t.isf(0.025, 11))
 
 
+def test_intervals_can_hold_for_several_lists_of_cells_at_once():
+    with statistics.at_once(3):
+        assert statistics.widening(12, 20) == pytest.approx(stats.t.isf(0.025 / 60, 11) / stats.t.isf(0.025, 11))
+        assert statistics.student(np.inf) == pytest.approx(stats.norm.isf(0.025 / 3))
+    assert statistics.student(5) == pytest.approx(stats.t.isf(0.025, 5))
+
+
 def test_simultaneous_intervals_cover_together():
     """100 cells at once, 2000 repetitions: all covered in at least 95 % of them, up to sampling error."""
     rng = np.random.default_rng(1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,18 @@ CONFIDENCE = 0.95
 # A warm-up is flagged when the halves of the measured window differ beyond what chance does once in a thousand runs:
 # a study has hundreds of cells, and a stricter level would flag sound ones.
 WARM_UP_LEVEL = 1e-3
+
+_families: ContextVar[int] = ContextVar("families", default=1)
+
+
+@contextmanager
+def at_once(families: int) -> Iterator[None]:
+    """Let `student` and `widening` give intervals that hold for this many lists of cells at once (Bonferroni)."""
+    token = _families.set(families)
+    try:
+        yield
+    finally:
+        _families.reset(token)
 
 
 def half_width(samples: np.ndarray, confidence: float = CONFIDENCE, axis: int = 0) -> np.ndarray:
@@ -35,13 +49,16 @@ def half_width(samples: np.ndarray, confidence: float = CONFIDENCE, axis: int = 
 
 
 def student(freedom: float, cells: int = 1) -> float:
-    """Return the half-width, in standard errors, of 95 % intervals that hold for `cells` cells at once (Bonferroni)."""
-    return -float(special.stdtrit(freedom, (1 - CONFIDENCE) / 2 / cells))
+    """Return the half-width, in standard errors, of 95 % intervals that hold for `cells` cells at once (Bonferroni).
+
+    With infinite degrees of freedom it is that of the normal distribution.
+    """
+    return -float(special.stdtrit(freedom, (1 - CONFIDENCE) / 2 / cells / _families.get()))
 
 
 def widening(replicates: int, cells: int) -> float:
     """Return the factor from a 95 % half-width to one that holds for `cells` cells at once."""
-    return student(replicates - 1, cells) / student(replicates - 1)
+    return student(replicates - 1, cells) / -float(special.stdtrit(replicates - 1, (1 - CONFIDENCE) / 2))
 
 
 def slope(x: np.ndarray, samples: Sequence[np.ndarray]) -> tuple[float, float, float]:

@@ -37,6 +37,8 @@ def attrs(study, **parameters):
         "commit": "0123456789abcdef0123456789abcdef01234567",
         "versions": json.dumps({"python": "3.11", "numpy": "2.0"}),
         "notebook": f"notebooks/{study}.ipynb",
+        "events": 500_000_000,
+        "cpu_seconds": 9.0,
         "created_by": "tests",
     }
 
@@ -317,7 +319,9 @@ STATEMENTS = {
     "P9": "Concentration: the probability of a distance above ε falls exponentially in N",
     "P11": "At λ = 0.995 the bound is 5 for d = 2 and 4 for d = 3",
     "P12": "One probe is enough for a bounded queue: d = 1 with memory",
+    "N1": "Fluctuations below the threshold: N Var(p_1) tends to λ",
 }
+HEURISTICS = {"N1": "Busy servers are a queue M/M/∞, so that their number has the variance λN."}
 CONTROLS = {
     "P1": "the fluid model with d + 1 probes",
     "P2": "memoryless SQ(d)",
@@ -328,6 +332,7 @@ CONTROLS = {
     "P9": "λ with a Cauchy factor of size 1/√N",
     "P11": "the early abstract's 3 at d = 3",
     "P12": "d = 1 without memory (M/M/1)",
+    "N1": "independent servers",
 }
 # Figure, measured value, half-width, tolerance, quantity, measured on the control.
 MEASURED = {
@@ -340,6 +345,7 @@ MEASURED = {
     "P9": ("fig-concentration", 0.97, 0.08, (0.5, 1.5), "part of the fall that is an exponential's", -0.13),
     "P11": ("fig-bound", 0.0, 0.0, (0, 0), "levels found less levels stated", 1.0),
     "P12": ("fig-memory", 1.3e-07, 4e-08, (None, 1e-4), "mass above the bound at the largest N", 0.6561),
+    "N1": ("fig-idle", 1.002, 0.011, (0.95, 1.05), "N Var(p_1) over λ", 0.6),
 }
 
 STUDY_OF = {
@@ -360,6 +366,7 @@ def claims():
                 "id": name,
                 "statement": STATEMENTS[name],
                 "source": "arXiv:1802.06566, abstract",
+                "heuristic": HEURISTICS.get(name, ""),
                 "quantity": quantity,
                 "measured": measured,
                 "ci95": [measured - half, measured + half],
@@ -368,6 +375,7 @@ def claims():
                 "at": "N = 100000, d = 2, λ = 0.48",
                 "cells": 16,
                 "verdict": "pass",
+                "verdict_at_once": "pass",
                 "control": CONTROLS[name],
                 "control_measured": control_measured,
                 "control_ci95": [control_measured - half, control_measured + half],
@@ -410,10 +418,16 @@ def write(folder: Path, datasets, records):
         dc_datasets.write(ds, folder / f"{name}.nc")
         (folder / "logs" / name).mkdir(parents=True, exist_ok=True)
         (folder / "logs" / name / "d=2.ipynb").write_text("{}")
-        (folder / "benchmarks" / name).mkdir(parents=True, exist_ok=True)
-        (folder / "benchmarks" / name / "d=2.tsv").write_text(
+    started = folder / "times" / "started"
+    started.parent.mkdir()
+    started.write_text("")
+    for job in (*(f"notebook/{name}/d=2" for name in datasets), "claims"):
+        file = folder / "times" / f"{job}.tsv"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(
             "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
-            "12.5\t0:00:12\t310.2\t900\t280\t290\t1\t2\t98.0\t12.25\n"
+            "12.5\t0:00:12\t310.2\t900\t280\t290\t1\t2\t98.0\t9.25\n"
         )
+        file.with_suffix(".cpu").write_text("0m0.250s 0m0.050s\n0m11.000s 0m0.700s\n")
     (folder / "claims.json").write_text(json.dumps(records))
     return folder

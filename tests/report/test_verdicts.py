@@ -28,9 +28,20 @@ def test_every_claim_and_verdict_is_in_the_table(records):
     assert table.count("✓ fails, as it must") == len(records)
 
 
+def test_claims_beyond_the_paper_are_marked(records):
+    assert verdicts.table(records).count("[new]{.new}") == verdicts.tally(records)["new"] == 1
+    assert "| N1 (new) |" in verdicts.as_text(records)
+
+
 def test_all_is_well(records):
     assert verdicts.concerns(records) == []
     assert verdicts.tally(records)["passed"] == len(records)
+    assert verdicts.tally(records)["changed_at_once"] == []
+
+
+def test_a_verdict_that_would_change_with_wider_intervals_is_told(records):
+    records[1]["verdict_at_once"] = "inconclusive"
+    assert verdicts.tally(records)["changed_at_once"] == ["P2"]
 
 
 @pytest.mark.parametrize("verdict", ["fail", "inconclusive"])

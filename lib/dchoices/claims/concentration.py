@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
-from scipy import special
 
 from dchoices.claims.engine import CLAIM, Cell, Data, claim, missing, where
-from dchoices.statistics import CONFIDENCE
+from dchoices.statistics import student
 from dchoices.tails import fit_tails
 
 # The exponential's part of the fall is 1 for an exponential and 0 for a power of N, and its rate goes as ε²: both are
@@ -54,7 +53,7 @@ def concentration(data: Data, model: str) -> Iterator[Cell]:
         return
     replicates, epsilon = int(runs.attrs["replicates"]), runs["ε"].values
     places = list(itertools.product(runs.d.values.tolist(), runs["λ"].values.tolist()))
-    widening = float(-special.ndtri((1 - CONFIDENCE) / 2 / (len(places) * (2 * epsilon.size + 1))))
+    widening = student(math.inf, len(places) * (2 * epsilon.size + 1))
     for d, lam in places:
         at = where({"d": d, "λ": lam})
         tail = runs.tail_frequency.sel(perturbation=scale, d=d, λ=lam).transpose("ε", "N").sortby("N")

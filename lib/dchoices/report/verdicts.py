@@ -57,6 +57,11 @@ def heading(claim: Claim) -> str:
     return str(claim.get("title") or (head if len(head) in HEADING else statement))
 
 
+def mark(claim: Claim) -> str:
+    """Return what sets a claim beyond the paper apart: the word "new"."""
+    return " [new]{.new}" if claim["heuristic"] else ""
+
+
 def span(kind: str, text: str) -> str:
     """Return a verdict as a word with symbol and colour."""
     return f"[{SYMBOLS[kind]} {text}]{{.verdict .{kind}}}"
@@ -87,7 +92,7 @@ def table(claims: Sequence[Claim]) -> str:
     head = ["Claim", "Measured, 95\u00a0% interval", "Tolerance", "Verdict", "Control", "Control's verdict"]
     rows = [
         [
-            f"[**{claim['id']}**](#{anchor(claim)}) {words(heading(claim))}",
+            f"[**{claim['id']}**](#{anchor(claim)}) {words(heading(claim))}{mark(claim)}",
             value(claim),
             f"[{words(numbers.tolerance(claim['tolerance']))}]{{.value}}",
             verdict(claim),
@@ -114,6 +119,8 @@ def tally(claims: Sequence[Claim]) -> dict[str, Any]:
         "failed": counts["fail"],
         "inconclusive": counts["inconclusive"],
         "controls_failed": sum(claim["control_verdict"] == "fail" for claim in claims),
+        "new": sum(bool(claim["heuristic"]) for claim in claims),
+        "changed_at_once": [claim["id"] for claim in claims if claim["verdict_at_once"] != claim["verdict"]],
     }
 
 
@@ -160,7 +167,8 @@ def as_text(claims: Sequence[Claim]) -> str:
         control, _ = measured(claim, "control_", TEXT_DIGITS)
         control_kind, control_word = CONTROLS[claim["control_verdict"]]
         rows.append([
-            claim["id"], _cell(claim["statement"]), shown, interval, numbers.tolerance(claim["tolerance"]),
+            claim["id"] + " (new)" * bool(claim["heuristic"]), _cell(claim["statement"]), shown, interval,
+            numbers.tolerance(claim["tolerance"]),
             f"{SYMBOLS[claim['verdict']]} {claim['verdict']}", _cell(claim["control"]), control,
             f"{SYMBOLS[control_kind]} {control_word}",
         ])  # fmt: skip
