@@ -159,6 +159,38 @@ def settling(factor=1.0, error=0.01, settled=1, starts=("empty", "stale-1", "ove
     )
 
 
+LAWS = ["deterministic", "erlang(stages=4)", "exponential", "hyperexponential(scv=4.0)"]
+
+
+@functools.cache
+def service(sizes=(10_000,), ci95=1e-4, loads=(0.4, 0.6, 0.72, 0.925), laws=tuple(LAWS), limit=dc.service_fixed_point):
+    """Stationary runs at the limits of every law; `limit` (λ, d, law) is where they settle."""
+    shape = (len(laws), 1, len(sizes), len(PROBES), len(loads))
+    occupancy, idle, zero = np.zeros((*shape, 12)), np.zeros(shape), np.zeros(shape)
+    for a, law in enumerate(laws):
+        for b, d in enumerate(PROBES):
+            for c, lam in enumerate(loads):
+                point = limit(lam, d, law)
+                occupancy[a, 0, :, b, c, : point.sizes["i"]] = point.queue_length_pmf
+                idle[a, 0, :, b, c], zero[a, 0, :, b, c] = point.dispatch_to_idle, min(1, d * (1 - lam))
+    cell = ("service", *CELL)
+    values = {
+        "occupancy": ((*cell, "queue_length"), occupancy),
+        "occupancy_tail": ((*cell, "queue_length"), occupancy[..., ::-1].cumsum(axis=-1)[..., ::-1]),
+        "dispatch_to_idle": (cell, idle),
+        "dispatch_to_observation_zero": (cell, zero),
+    }
+    widths = {f"{name}_ci95": (dims, np.full_like(array, ci95)) for name, (dims, array) in values.items()}
+    return xr.Dataset(
+        {**values, **widths, "warm_up_ok": (cell, np.ones(shape, np.int8))},
+        coords={
+            "service": list(laws), "policy": ["sq-memory"], "N": list(sizes), "d": PROBES, "λ": list(loads),
+            "queue_length": np.arange(12),
+        },
+        attrs={"replicates": 8},
+    )  # fmt: skip
+
+
 def study(**changes):
     right = distances(-0.5, -0.05)
     parts = {
@@ -169,6 +201,7 @@ def study(**changes):
         "ladder": ladder(),
         "recursion": paths(),
         "concentration": tails(exponential),
+        "service": service(),
     }
     return {**parts, **changes}
 
@@ -221,6 +254,44 @@ def test_intervals_hold_for_all_cells_at_once():
     together = engine.estimate_cells(runs.assign({f"{name}_ci95": runs[name] * 0 + 0.01}), name, places)
     assert alone[0].half_width == pytest.approx(0.01)
     assert together[0].half_width > 0.015
+
+
+@pytest.mark.parametrize("claim", ["N6", "N7"])
+@pytest.mark.parametrize(
+    "poor",
+    [
+        lambda: service(sizes=(1000,)),
+        lambda: service(ci95=0.5),
+        lambda: service().assign(warm_up_ok=service().warm_up_ok * 0),
+        lambda: service().isel(policy=[]),
+    ],
+    ids=["few servers", "wide intervals", "short warm-up", "no runs"],
+)
+def test_poor_runs_of_other_laws_are_inconclusive(claim, poor):
+    assert verdict(claim, study(service=poor())) == "inconclusive"
+
+
+def test_loads_on_one_side_of_the_threshold_say_nothing_of_it():
+    assert verdict("N6", study(service=service(loads=(0.4,)))) == "inconclusive"
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_one_law_with_another_share_is_enough_to_fail(law):
+    for lam, share in ((0.4, 0.98), (0.72, 0.5)):
+        wrong = service().copy(deep=True)
+        wrong.dispatch_to_observation_zero.loc[{"service": law, "d": 2, "λ": lam}] = share
+        assert verdict("N6", study(service=wrong)) == "fail"
+    missed = service().copy(deep=True)
+    missed.dispatch_to_idle.loc[{"service": law, "d": 3, "λ": 0.6}] = 0.98
+    assert verdict("N6", study(service=missed)) == "fail"
+
+
+@pytest.mark.parametrize("law", ["deterministic", "hyperexponential(scv=4.0)"])
+def test_a_law_that_settles_where_the_exponential_does_fails(law):
+    """In both directions: shorter queues than those of the law, and longer ones."""
+    wrong = service(limit=lambda lam, d, name: dc.service_fixed_point(lam, d, "exponential" if name == law else name))
+    cells = engine.REGISTRY["N7"].check(study(service=wrong), engine.CLAIM)
+    assert {cell.at.split(" at ")[-1].split(",")[0] for cell in cells if cell.verdict == "fail"} == {law}
 
 
 @pytest.mark.parametrize(("slope", "expected"), [(-0.5, "pass"), (-0.25, "fail"), (-0.75, "fail"), (-0.02, "fail")])

@@ -7,9 +7,11 @@ import numpy as np
 import xarray as xr
 from dchoices import datasets as dc_datasets
 from dchoices.theory import closed_forms, spectrum
+from dchoices.theory.general_service import service_fixed_point
 
 LEVELS = 8
 POLICIES = ("sq-memory", "sq")
+LAWS = ("deterministic", "erlang(stages=4)", "exponential", "hyperexponential(scv=4.0)")
 SIDE_BY_SIDE = ("random", "my-policy", "sq", "sq-memory", "sq-log", "sq-sqrt", "jiq", "jsq")
 
 
@@ -309,6 +311,19 @@ def compared(rng, policies, sizes, loads, replicates):
     return ds.assign_attrs(attrs("policies", policies=dict(zip(policies, ds["probes"].values.tolist(), strict=True))))
 
 
+def service(rng, laws, d, loads, replicates, N=10_000):
+    """Every law near where its limit settles."""
+    one = stationary(rng, ["sq-memory"], [N], d, loads, replicates, levels=12)
+    runs = [one.copy(deep=True) for _ in laws]
+    for run, law in zip(runs, laws, strict=True):
+        for k in d:
+            for lam in loads:
+                pmf = service_fixed_point(lam, k, law)["queue_length_pmf"].values
+                run["occupancy"].loc[{"d": k, "λ": lam}] = padded(pmf, 12)
+    joined = xr.concat(runs, xr.DataArray(list(laws), dims="service", name="service"), data_vars="all")
+    return joined.assign_attrs(attrs("service", laws={"deterministic": {}, "erlang": {"stages": 4}}))
+
+
 STATEMENTS = {
     "P1": "Fluid limit: the distance between X^N and the fluid path goes to 0 from every start",
     "P2": "If λ < 1 - 1/d every job finds an idle server as N grows, and the mean response time goes to 1",
@@ -393,7 +408,7 @@ def claims():
 
 def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0.95), policies=POLICIES,
           replicates=4, n_loads=60, t_step=0.25, side_by_side=SIDE_BY_SIDE, tail_sizes=(200, 300, 450, 700),
-          perturbation=(0, 1)):  # fmt: skip
+          perturbation=(0, 1), laws=LAWS):  # fmt: skip
     """Return the datasets of a made-up study."""
     rng = np.random.default_rng(7)
     path = fluid(d, loads, np.arange(0, 20 + t_step / 2, t_step))
@@ -408,6 +423,7 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
         "stationary": stationary(rng, policies, sizes, d, loads, replicates),
         "policies": compared(rng, side_by_side, sizes, loads, replicates),
         "recursion": recursion(rng, policies, ["empty", "overloaded-3"], d, loads),
+        "service": service(np.random.default_rng(7), laws, d, loads, replicates),
     }
 
 

@@ -13,7 +13,7 @@ from made_up_study import study
 
 ANCHORS = [
     "fig-portrait", "fig-trajectories", "fig-error", "fig-starts", "fig-concentration", "fig-idle", "fig-recursion",
-    "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-policies",
+    "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-policies", "fig-service",
 ]  # fmt: skip
 
 SHAPES = {
@@ -28,6 +28,7 @@ SHAPES = {
     "no control of the tail": {"perturbation": (0,)},
     "one policy": {"side_by_side": ("jsq",)},
     "a policy of one's own": {"side_by_side": ("my-policy",)},
+    "one service law": {"laws": ("pareto(shape=1.5)",)},
 }
 
 
@@ -88,8 +89,19 @@ def test_what_the_relaxation_figure_tells(datasets):
     assert next(f.facts for f in figures if f.anchor == "fig-convergence")["agree"] == facts["pairs"] - 1
 
 
+def test_what_the_figure_of_service_tells(datasets):
+    facts = {figure.anchor: figure.facts for figure in plots.make_figures(datasets)}["fig-service"]
+    assert facts["laws"] == ["deterministic", "erlang(stages=4)", "exponential", "hyperexponential(scv=4.0)"]
+    assert (facts["d"], facts["load"], facts["N"]) == (1, 0.95, 10_000)  # three bounds at d = 1, two at d = 2 and 3
+    assert list(facts["bounds"].values()) == [4, 4, 5, 6]
+    assert facts["shown_d"] == [2, 3]
+    assert (facts["cells"], facts["flagged"]) == (4 * 3 * 5, 0)
+    assert facts["occupancy_error"] < 1e-9
+    assert 0 < facts["share_error"] < 0.01
+
+
 def test_the_policy_of_a_user_is_in_the_comparison(datasets):
-    figure = plots.make_figures(datasets)[-1]
+    figure = next(figure for figure in plots.make_figures(datasets) if figure.anchor == "fig-policies")
     keys = {key.label: key.color for key in figure.key}
     assert len(keys) == len(set(keys.values())) == 8
     own = "my-policy(2), registered in the notebook"

@@ -132,8 +132,10 @@ def service_times(law, rng, size):
         "deterministic": lambda: np.ones(size),
         "erlang": lambda: rng.gamma(4, 1 / 4, size),
         "exponential": lambda: rng.exponential(size=size),
-        "hyperexponential": lambda: rng.exponential(size=size)
-        / np.where(rng.random(size) < (1 + math.sqrt(0.6)) / 2, 1 + math.sqrt(0.6), 1 - math.sqrt(0.6)),
+        "hyperexponential": lambda: (
+            rng.exponential(size=size)
+            / np.where(rng.random(size) < (1 + math.sqrt(0.6)) / 2, 1 + math.sqrt(0.6), 1 - math.sqrt(0.6))
+        ),
         "weibull": lambda: rng.weibull(0.5, size) / 2,
         "pareto": lambda: (1 + rng.pareto(1.5, size)) / 3,
     }

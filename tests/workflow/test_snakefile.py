@@ -35,7 +35,7 @@ if outputs:
     os._exit(0)
 """
 
-SIMULATIONS = {"trajectories", "ladder", "stationary", "policies", "recursion", "concentration"}
+SIMULATIONS = {"trajectories", "ladder", "stationary", "policies", "recursion", "concentration", "service"}
 CLAIMS = {"Checking the claims"}
 REPORT = {"Writing the report", "The verdict"}
 MESSAGE = re.compile(
@@ -132,6 +132,7 @@ def test_touching_reruns_nothing(project):
             after("fluid", "portrait", "trajectories", "ladder", "recursion", "concentration", "convergence"),
         ),
         ("lib/dchoices/concentration.py", after("concentration")),
+        ("lib/dchoices/theory/general_service.py", CLAIMS | REPORT),
         ("lib/dchoices/tails.py", CLAIMS | REPORT),
         ("lib/dchoices/portrait.py", after("portrait")),
         ("lib/dchoices/plots/__init__.py", REPORT),
