@@ -92,9 +92,8 @@ def test_what_the_relaxation_figure_tells(datasets):
 def test_what_the_figure_of_service_tells(datasets):
     facts = {figure.anchor: figure.facts for figure in plots.make_figures(datasets)}["fig-service"]
     assert facts["laws"] == ["deterministic", "erlang(stages=4)", "exponential", "hyperexponential(scv=4.0)"]
-    assert (facts["d"], facts["load"], facts["N"]) == (1, 0.95, 10_000)  # three bounds at d = 1, two at d = 2 and 3
-    assert list(facts["bounds"].values()) == [4, 4, 5, 6]
-    assert facts["shown_d"] == [2, 3]
+    assert (facts["d"], facts["load"], facts["N"]) == ([2, 3], 0.95, 10_000)
+    assert {d: list(bounds.values()) for d, bounds in facts["bounds"].items()} == {1: [4, 4, 5, 6], 2: [3, 3, 3, 4]}
     assert (facts["cells"], facts["flagged"]) == (4 * 3 * 5, 0)
     assert facts["occupancy_error"] < 1e-9
     assert 0 < facts["share_error"] < 0.01

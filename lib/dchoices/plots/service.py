@@ -11,8 +11,9 @@ import xarray as xr
 
 from dchoices import statistics
 from dchoices.plots import elements as el
+from dchoices.plots.comparison import LOAD_TICKS
 from dchoices.plots.figure import MEMORY, TAIL_FLOOR, Datasets, Figure, Panel, example_d, largest, tail_of
-from dchoices.plots.limits import OCCUPIED
+from dchoices.plots.limits import MOST_TICKS, OCCUPIED
 from dchoices.service import as_law
 from dchoices.theory.closed_forms import optimality_threshold, queue_bound
 from dchoices.theory.general_service import service_fixed_point
@@ -39,18 +40,19 @@ def service(data: Datasets) -> Figure:
     laws = sorted(runs["service"].values.tolist(), key=lambda law: as_law(law).scv)
     looks = {law: LOOKS[k % len(LOOKS)] for k, law in enumerate(laws)}
     ds, lam = runs["d"].values.tolist(), float(runs["λ"].max())
-    bounds = {d: {law: queue_bound(lam, d, law) for law in laws} for d in ds}
-    d = max(ds, key=lambda d: (len(set(bounds[d].values())), d == example_d(ds)))
-    panels = [_share_panel(runs, k, looks) for k in ds if k > 1 or len(ds) == 1]
-    panels += [_tail_panel(runs.sel(d=d, λ=lam), d, lam, looks), _bound_panel(runs.sel(d=d), d, looks)]
+    shared, compared = [d for d in ds if d > 1] or ds, sorted({min(ds), example_d(ds)})
+    panels = [_share_panel(runs.sel(d=d), d, looks) for d in shared]
+    panels += [_tail_panel(runs.sel(d=d, λ=lam), d, lam, looks) for d in compared]
+    panels += [_bound_panel(runs.sel(d=d), d, looks) for d in compared]
     key = [el.Key(law, color, dash) for law, (color, dash, _) in looks.items()]
     key += [el.Key(f"{law}, simulated", color, look) for law, (color, _, look) in looks.items()]
     key += [
         el.Key("limit of every law: min(1, d(1 − λ))", el.SKY, "solid"),
-        el.Key("threshold 1 − 1/d, and 1/(d(1 − λ)), over which no law has a bound", el.GREY, "dashed"),
+        el.Key("threshold 1 − 1/d; ⌈1/(d(1 − λ))⌉, the most of any law", el.GREY, "dashed"),
     ]
-    facts = {"laws": laws, "N": runs["N"].item(), "load": lam, "d": d, "bounds": bounds[d], "occupied": OCCUPIED}
-    facts |= _distances(runs) | {"shown_d": [k for k in ds if k > 1 or len(ds) == 1]}
+    bounds = {d: {law: queue_bound(lam, d, law) for law in laws} for d in compared}
+    facts = {"laws": laws, "N": runs["N"].item(), "load": lam, "d": shared, "bounds": bounds, "occupied": OCCUPIED}
+    facts |= _distances(runs)
     alt = "Share of jobs to observation 0 against load, queue-length tails, and bounds, for several service laws."
     return Figure("fig-service", alt, ("service",), panels, key, facts=facts)
 
@@ -74,12 +76,13 @@ def _share_panel(runs: xr.Dataset, d: int, looks: Looks) -> Panel:
     lam = np.linspace(0, 1, 101)
     parts: list[Any] = [el.line(lam, np.minimum(1, d * (1 - lam)), dims, el.SKY, width=4)]
     parts.append(el.mark(optimality_threshold(d)))
-    for law, (color, _, look) in looks.items():
-        point = runs.sel(service=law, d=d)
+    for k, (law, (color, _, look)) in enumerate(looks.items()):
+        point = runs.sel(service=law)
         value, half = (point[f"dispatch_to_observation_zero{end}"] for end in ("", "_ci95"))
         tips = [(f"{law}, load λ", "@lam{0.000}"), ("share", "@share{0.0000}"), ("± 95 %", "@half_width{0.0000}")]
         parts.append(el.intervals(point["λ"], value, half, dims, color))
-        parts.append(el.points(point["λ"], value, dims, color, look, 7, tips, {"half_width": half}))
+        size = max(12 - 2 * k, 5)  # where points coincide those below show round those above
+        parts.append(el.points(point["λ"], value, dims, color, look, size, tips, {"half_width": half}))
     return Panel(hv.Overlay(parts), f"sent to observation 0, d = {d}", {"xlim": (0.3, 1), "ylim": (0, 1.05)})
 
 
@@ -100,17 +103,18 @@ def _tail_panel(runs: xr.Dataset, d: int, lam: float, looks: Looks) -> Panel:
 
 
 def _bound_panel(runs: xr.Dataset, d: int, looks: Looks) -> Panel:
-    dims = (hv.Dimension("slack", label="1 / (1 − λ)"), hv.Dimension("level", label="queue length"))
-    slack = np.geomspace(1 / (1 - runs["λ"].values.min()), 1.3 / (1 - runs["λ"].values.max()), STAIRS)
+    dims = (hv.Dimension("slack", label="load λ, on the scale of 1 / (1 − λ)"), hv.Dimension("level", label="jobs"))
+    lam = runs["λ"].values
+    slack = np.geomspace(1 / (1 - lam.min()), 1.3 / (1 - lam.max()), STAIRS)
     top = 0
-    parts: list[Any] = [el.line(slack, slack / d, dims, el.GREY, "dashed")]
+    parts: list[Any] = [el.line(slack, np.ceil(slack / d), dims, el.GREY, "dashed", 1, steps=True)]
     for law, (color, dash, look) in looks.items():
         stairs = np.array([queue_bound(1 - 1 / x, d, law) for x in slack])
         tips = [(f"bound, {law}", "@level"), ("1/(1 − λ)", "@slack{0.00}")]
         parts.append(el.line(slack, stairs, dims, color, dash, 2, steps=True, tooltips=tips))
         held = (runs["occupancy"].sel(service=law) > OCCUPIED) * runs["queue_length"]
-        at = 1 / (1 - runs["λ"].values)
-        parts.append(el.points(at, held.max("queue_length"), dims, color, look, 7))
+        parts.append(el.points(1 / (1 - lam), held.max("queue_length"), dims, color, look, 7))
         top = max(top, int(stairs.max()), int(held.max()))
-    options = {"logx": True, "ylim": (0, top + 0.5), "yticks": list(range(0, top + 1, math.ceil(top / 8)))}
+    options = {"logx": True, "ylim": (0, top + 0.5), "yticks": list(range(0, top + 1, math.ceil(top / MOST_TICKS)))}
+    options["xticks"] = [(1 / (1 - v), f"{v:g}") for v in LOAD_TICKS if slack[0] <= 1 / (1 - v) <= slack[-1]]
     return Panel(hv.Overlay(parts), f"bound, d = {d}", options)
