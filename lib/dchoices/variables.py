@@ -69,6 +69,11 @@ _ESTIMATES = {
     "mean_response_time": Variable(
         ("service", "policy", "N", "d", "λ", "t"), "mean service times", "mean response time of a job"
     ),
+    "controlled_response_time": Variable(
+        ("service", "policy", "N", "d", "λ"),
+        "mean service times",
+        "mean response time of a job, with the share of busy servers, whose mean is λ, as a control variate",
+    ),
     "response_time_tail": Variable(
         ("service", "policy", "N", "d", "λ", "response_time"), "1", "fraction of jobs whose response time exceeds"
     ),

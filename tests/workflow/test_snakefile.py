@@ -35,7 +35,8 @@ if outputs:
     os._exit(0)
 """
 
-SIMULATIONS = {"trajectories", "ladder", "stationary", "policies", "recursion", "concentration", "service"}
+COMPARED = {"policies", "heavy_traffic", "constant_d"}
+SIMULATIONS = {"trajectories", "ladder", "stationary", "recursion", "concentration", "service"} | COMPARED
 CLAIMS = {"Checking the claims"}
 REPORT = {"Writing the report", "The verdict"}
 MESSAGE = re.compile(
@@ -126,7 +127,7 @@ def test_touching_reruns_nothing(project):
     [
         ("lib/dchoices/kernels/memory.py", after(*SIMULATIONS)),
         ("lib/dchoices/lumped.py", after(*SIMULATIONS)),
-        ("lib/dchoices/comparison.py", after("policies")),
+        ("lib/dchoices/comparison.py", after(*COMPARED)),
         (
             "lib/dchoices/kernels/drift.py",
             after("fluid", "portrait", "trajectories", "ladder", "recursion", "concentration", "convergence"),

@@ -9,6 +9,8 @@ ENOUGH_SERVERS = 10_000
 # Closer to a step of the bound, in units of 1-λ, the class that the step opens or closes holds so few servers that
 # fluctuations at N = 10^5 empty or fill it: corrections for finite N die out slower than the ladder can show.
 AWAY_FROM_SWITCH = 0.1
+# Part of the distance to the control within which a value must lie, under half so that no value can satisfy both.
+NEARER_THAN_CONTROL = 0.4
 REVIEW = "abstract of arXiv:1802.06566"
 
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 from dchoices import statistics
 from dchoices.claims.engine import CLAIM, Cell, Data, claim, estimate_cells, missing, where
-from dchoices.claims.selection import ENOUGH_SERVERS, REVIEW, far
+from dchoices.claims.selection import ENOUGH_SERVERS, NEARER_THAN_CONTROL, REVIEW, far
 from dchoices.theory.closed_forms import (
     fixed_point,
     optimality_threshold,
@@ -22,8 +22,6 @@ from dchoices.theory.closed_forms import (
 # Share of jobs that may miss an idle server where √N(1-1/d-λ) >= 2: the stock of known idle servers is then at least
 # about three standard deviations away from empty.
 MISSED_IDLE = 0.01
-# Part of the distance to the control within which a share must lie, under half so that no value can satisfy both.
-NEARER_THAN_CONTROL = 0.4
 # Mass above the bound that counts as none; the control, a bound lower by one, leaves p_Q, mostly above 0.1.
 NO_MASS = 1e-3
 # A bound is tight if its level holds mass: at least this part of the fixed point's, which a wrong level does not have.

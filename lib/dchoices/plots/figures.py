@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dchoices.plots import comparison, concentration, dispatch, limits, paths, portrait, relaxation, service
+from dchoices.plots import (
+    comparison,
+    concentration,
+    dispatch,
+    heavy_traffic,
+    limits,
+    lookup,
+    messages,
+    paths,
+    portrait,
+    relaxation,
+    service,
+)
 from dchoices.plots.figure import Datasets, Figure
 
 MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
@@ -19,6 +31,9 @@ MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
     limits.bound,
     relaxation.relaxation,
     limits.memory,
+    lookup.lookup,
+    heavy_traffic.heavy_traffic,
+    messages.messages,
     comparison.policies,
     service.service,
 )

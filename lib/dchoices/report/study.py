@@ -22,7 +22,7 @@ from dchoices import datasets, registry
 
 STUDIES = (
     "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "convergence", "stationary",
-    "policies", "recursion", "service",
+    "policies", "heavy_traffic", "constant_d", "recursion", "service",
 )  # fmt: skip
 HASH_DIGITS = 12
 TIMES = "times"  # folder of what jobs cost, in that of the run
@@ -121,8 +121,12 @@ class Study:
 
 
 def _as_list(value: Any) -> list[Any]:
-    if isinstance(value, dict):  # policies, each with its d, or laws, each with its parameters
-        return [registry.label(name, _inside(given)) for name, given in value.items()]
+    if isinstance(value, dict):  # policies, each with its d or several, or laws, each with its parameters
+        return [
+            registry.label(name, _inside(one))
+            for name, given in value.items()
+            for one in (given if isinstance(given, list) else [given])
+        ]
     return value if isinstance(value, list) else [value]
 
 

@@ -36,6 +36,21 @@ def optimality_threshold(d: int) -> float:
     return 1 - 1 / validation.probes(d)
 
 
+def fewest_probes(lam: float) -> int:
+    """Return ⌊1/(1-λ)⌋ + 1, the least d with λ < 1 - 1/d, with which every job finds an idle server as N grows.
+
+    Decided in rational arithmetic. A load within `SWITCH_ULPS` of a threshold counts as at it: so it is 6 at λ = 0.8,
+    and 4 at λ = 2/3, though the double 2/3 is below it.
+
+    Raises
+    ------
+    ValueError
+        If the load is out of range.
+    """
+    lam = validation.load(lam)
+    return math.floor(1 / (1 - Fraction(lam) - SWITCH_ULPS * Fraction(math.ulp(lam)))) + 1
+
+
 def queue_bound(lam: float, d: int, service: str | ServiceLaw = "exponential") -> int:
     """Return Q(λ, d) = ⌈-log(1-λ) / log(λd+1)⌉, the largest queue length with mass at the fluid fixed point.
 
@@ -173,6 +188,14 @@ def sq_queue_length_pmf(lam: float, d: int) -> np.ndarray:
         tail.append(mass)
         exponent = d * exponent + 1
     return -np.diff([*tail, 0.0])
+
+
+def sq_mean_response_time(lam: float, d: int) -> float:
+    """Return the mean response time of memoryless SQ(d) in the fluid limit, Σ_{i>=1} s_i / λ by Little's law."""
+    if d == 1:  # M/M/1, whose levels are many
+        return 1 / (1 - lam)
+    pmf = sq_queue_length_pmf(lam, d)
+    return float(pmf @ np.arange(len(pmf)) / lam)
 
 
 def fixed_point(lam: float, d: int) -> xr.Dataset:
