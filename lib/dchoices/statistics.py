@@ -48,6 +48,25 @@ def half_width(samples: np.ndarray, confidence: float = CONFIDENCE, axis: int = 
     return quantile * samples.std(axis=axis, ddof=1) / np.sqrt(replicates)
 
 
+def controlled(samples: np.ndarray, control: np.ndarray) -> tuple[float, float]:
+    """Return the mean of samples less what they owe to a control variate of mean 0, and its 95 % half-width.
+
+    The mean is the intercept of the least-squares line of the samples against the control.
+
+    Parameters
+    ----------
+    samples, control : float64[R]
+        Of R >= 4 independent replicates; the control not constant.
+    """
+    centred = control - control.mean()
+    spread = centred @ centred
+    slope = centred @ samples / spread
+    left = samples - samples.mean() - slope * centred
+    freedom = samples.size - 2
+    error = np.sqrt(left @ left / freedom * (1 / samples.size + control.mean() ** 2 / spread))
+    return float(samples.mean() - slope * control.mean()), student(freedom) * float(error)
+
+
 def student(freedom: float, cells: int = 1) -> float:
     """Return the half-width, in standard errors, of 95 % intervals that hold for `cells` cells at once (Bonferroni).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dchoices.plots import comparison, concentration, dispatch, limits, paths, portrait, relaxation
+from dchoices.plots import comparison, concentration, critical, dispatch, limits, paths, portrait, relaxation
 from dchoices.plots.figure import Datasets, Figure
 
 MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
@@ -20,6 +20,8 @@ MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
     relaxation.relaxation,
     limits.memory,
     comparison.policies,
+    critical.critical,
+    critical.finite_size,
 )
 
 

@@ -17,10 +17,11 @@ import xarray as xr
 import yaml
 
 from dchoices import datasets, registry
+from dchoices.report import numbers
 
 STUDIES = (
     "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "convergence", "stationary",
-    "policies", "recursion",
+    "policies", "recursion", "finite_size",
 )  # fmt: skip
 HASH_DIGITS = 12
 
@@ -94,9 +95,18 @@ class Study:
 
 
 def _as_list(value: Any) -> list[Any]:
+    if isinstance(value, dict) and any(
+        isinstance(inner, dict) for inner in value.values()
+    ):  # regimes, what each is run on
+        return [f"{name} ({_ranges(inner)})" for name, inner in value.items()]
     if isinstance(value, dict):  # policies, each with its d
         return [registry.label(policy, d) for policy, d in value.items()]
     return value if isinstance(value, list) else [value]
+
+
+def _ranges(values: Mapping[str, Any]) -> str:
+    lists = {key: value for key, value in values.items() if isinstance(value, list)}
+    return "; ".join(f"{key} {', '.join(map(numbers.plain, value))}" for key, value in lists.items())
 
 
 def _alike(values: list[Any]) -> bool:

@@ -262,6 +262,8 @@ def _jobs(config: Mapping[str, Any]) -> Iterator[Job]:
 
 def estimated_events(parameters: Mapping[str, Any]) -> float:
     """Return the expected number of uniformised events, at rate N(1+λ), that a notebook simulates."""
+    if "regimes" in parameters:  # each of its systems gets as many
+        return float(sum(given["events"] * _systems(given) for given in parameters["regimes"].values()))
     if "N" not in parameters:
         return 0.0
     per_server = sum((1 + lam) * _duration(parameters, lam) for lam in parameters["lam"])
@@ -272,6 +274,10 @@ def estimated_events(parameters: Mapping[str, Any]) -> float:
     else:
         servers = sum(sizes) * replicates
     return float(servers * per_server * cases)
+
+
+def _systems(regime: Mapping[str, Any]) -> int:
+    return math.prod(len(regime.get(axis, [0])) for axis in ("d", "N", "offsets"))
 
 
 def _duration(parameters: Mapping[str, Any], lam: float) -> float:
