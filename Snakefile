@@ -55,6 +55,10 @@ LIMITS = (
     "OPENBLAS_NUM_THREADS={threads} MKL_NUM_THREADS={threads} "
 )
 
+# CPU time of a job, by the shell: Snakemake looks only now and then, and misses up to half a minute at the end.
+CPU = " && times > {log.cpu}"
+TIMES = f"{DATA}/times"
+
 
 def job(wildcards):
     """The job that a run or a parameter file belongs to."""
@@ -118,8 +122,9 @@ rule notebook:
     log:
         notebook=f"{DATA}/logs/{{study}}/{{part}}.ipynb",
         text=f"{DATA}/logs/{{study}}/{{part}}.log",
+        cpu=f"{TIMES}/notebook/{{study}}/{{part}}.cpu",
     benchmark:
-        f"{DATA}/benchmarks/{{study}}/{{part}}.tsv"
+        f"{TIMES}/notebook/{{study}}/{{part}}.tsv"
     threads: 1
     priority: lambda wildcards: job(wildcards).events  # long runs first
     params:
@@ -128,7 +133,7 @@ rule notebook:
         "Running {wildcards.study} {wildcards.part}, progress in {log.text}"
     shell:
         LIMITS + "python -m dchoices.workflow.run_notebook {input.notebook} {input.parameters} {output}"
-        " --log-notebook {log.notebook} > {log.text} 2>&1 || {{ tail -n 40 {log.text} >&2; exit 1; }}"
+        " --log-notebook {log.notebook} > {log.text} 2>&1 || {{ tail -n 40 {log.text} >&2; exit 1; }}" + CPU
 
 
 rule merge:
@@ -138,14 +143,17 @@ rule merge:
     output:
         f"{DATA}/{{study}}.nc",
     log:
-        f"{DATA}/logs/{{study}}/merge.log",
+        text=f"{DATA}/logs/{{study}}/merge.log",
+        cpu=f"{TIMES}/merge/{{study}}.cpu",
+    benchmark:
+        f"{TIMES}/merge/{{study}}.tsv"
     threads: 1
     params:
         code=code("dchoices.datasets"),
     message:
         "Merging {wildcards.study}"
     shell:
-        LIMITS + "python -m dchoices.datasets {output} {input.runs} 2>&1 | tee {log}"
+        LIMITS + "python -m dchoices.datasets {output} {input.runs} 2>&1 | tee {log.text}" + CPU
 
 
 rule claims:
@@ -155,14 +163,17 @@ rule claims:
     output:
         f"{DATA}/claims.json",
     log:
-        f"{DATA}/logs/claims.log",
+        text=f"{DATA}/logs/claims.log",
+        cpu=f"{TIMES}/claims.cpu",
+    benchmark:
+        f"{TIMES}/claims.tsv"
     threads: 1
     params:
         code=code("dchoices.claims"),
     message:
         "Checking the claims"
     shell:
-        LIMITS + f"python -m dchoices.claims {DATA} {{output}} 2>&1 | tee {{log}}"
+        LIMITS + f"python -m dchoices.claims {DATA} {{output}} 2>&1 | tee {{log.text}}" + CPU
 
 
 rule report:
@@ -211,7 +222,7 @@ rule verdict:
 # reruns them all, when they do not.
 onstart:
     print("Compiling the kernels")
-    shell("python -m dchoices.warm_up")
+    shell(f"mkdir -p {TIMES} && touch {TIMES}/started && python -m dchoices.warm_up")
 
 
 onsuccess:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from comparisons import SIGMAS, assert_count, chain
 from dchoices import registry, simulation, starts
-from tqdm import tqdm
+from dchoices.progress import EventBar
 
 HUGE = 10**10
 BUILT_IN = [policy.name for policy in registry._BUILT_IN]
@@ -81,7 +81,7 @@ def test_sums_of_counts_over_samples_are_exact(policy, monkeypatch):
         return 0
 
     monkeypatch.setattr(one, "advance", send_jobs_only)
-    with tqdm(disable=True) as quiet:
+    with EventBar(disable=True) as quiet:
         run = simulation._measure(one, 800, 3, np.zeros(1), quiet)
     assert (run["occupancy"] == one.by_queue / HUGE).all()
     assert run["halves"][0] == run["halves"][1] == pytest.approx(one.by_queue @ np.arange(one.by_queue.size) / HUGE)

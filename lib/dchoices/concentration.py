@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
-from tqdm import tqdm
 
 from dchoices import registry, starts, validation
 from dchoices.convergence import fluid_paths
 from dchoices.lumped import LumpedChain
-from dchoices.simulation import progress_bar, stack, stream
+from dchoices.progress import EventBar, progress_bar
+from dchoices.simulation import stack, stream
 from dchoices.statistics import total_variation
 from dchoices.variables import describe
 
@@ -102,7 +102,7 @@ def _distances(
     path: np.ndarray,
     replicates: int,
     seed: int,
-    progress: tqdm,
+    progress: EventBar,
 ) -> np.ndarray:
     """Return the distance of each replicate to the fluid path, float64[R]; `path` on (t, queue_length)."""
     policy, steps = registry.get(POLICY), np.diff(grid, prepend=0.0)

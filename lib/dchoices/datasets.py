@@ -132,6 +132,9 @@ def merge(paths: Sequence[str | os.PathLike]) -> xr.Dataset:
     except ValueError as cause:
         raise DatasetError(f"{where}: cannot be merged ({cause})") from cause
     merged = merged.sortby(differing[0])
+    for cost in ("events", "cpu_seconds"):
+        if all(cost in part.attrs for part in parts):
+            merged.attrs[cost] = sum(part.attrs[cost] for part in parts)
     if all("parameters" in part.attrs for part in parts):
         merged.attrs["parameters"] = _joint_parameters([json.loads(part.attrs["parameters"]) for part in parts])
     _check(merged, where)

@@ -1,14 +1,22 @@
-"""Where a dataset comes from: commit, versions, parameters. Written into attributes in this one place."""
+"""Where a dataset comes from: commit, versions, parameters, cost. Written into attributes in this one place."""
 
 from __future__ import annotations
 
 import json
 import platform
 import subprocess
+import time
 from functools import cache
 from importlib import metadata
 from typing import Any
 
+# Loaded here, as the last import of a notebook, and not by its first call: what comes after is work, and no start-up.
+import numba  # noqa: F401
+import scipy.special  # noqa: F401
+
+from dchoices.progress import events_simulated
+
+STARTED = time.process_time()
 PACKAGES = (
     "numpy",
     "numba",
@@ -39,8 +47,8 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
 
 
-def attributes(title: str, notebook: str, parameters: dict[str, Any]) -> dict[str, str]:
-    """Return the provenance attributes of a dataset.
+def attributes(title: str, notebook: str, parameters: dict[str, Any]) -> dict[str, str | int | float]:
+    """Return the provenance attributes of a dataset, and what it cost: events, and CPU time since the imports.
 
     Parameters
     ----------
@@ -57,5 +65,7 @@ def attributes(title: str, notebook: str, parameters: dict[str, Any]) -> dict[st
         "parameters": json.dumps(parameters, ensure_ascii=False),
         "commit": commit(),
         "versions": json.dumps(versions()),
+        "events": events_simulated(),
+        "cpu_seconds": round(time.process_time() - STARTED, 3),
         "conventions": "time in mean service times; load λ in jobs per server and mean service time",
     }

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from tqdm import tqdm
 
 from dchoices import per_server, registry, starts, statistics, validation
 from dchoices.lumped import LumpedChain
 from dchoices.per_server import PerServerSystem
+from dchoices.progress import EventBar, progress_bar
 from dchoices.registry import Policy
 from dchoices.service import ServiceLaw, as_law
 from dchoices.theory.closed_forms import queue_bound
@@ -37,11 +37,6 @@ def stream(
 
 
 Engine = LumpedChain | PerServerSystem
-
-
-def progress_bar(expected: float, label: str) -> tqdm:
-    """Return a progress bar in events, quiet for short work."""
-    return tqdm(total=round(expected), desc=label, unit="event", unit_scale=True, mininterval=2, delay=2)
 
 
 def stack(values: Sequence[np.ndarray]) -> np.ndarray:
@@ -72,7 +67,7 @@ def _coordinates(**values: Any) -> dict[str, tuple[str, Any]]:
     return {name: (name, value) for name, value in values.items()}
 
 
-def _trajectory(chain: LumpedChain, steps: np.ndarray, progress: tqdm) -> tuple[np.ndarray, ...]:
+def _trajectory(chain: LumpedChain, steps: np.ndarray, progress: EventBar) -> tuple[np.ndarray, ...]:
     """Run one replicate; return servers and jobs sent, each by queue and by observation, and the longest queue so far.
 
     Fractions of servers and counts of jobs on (t, queue_length), the longest queue on (t).
@@ -169,7 +164,7 @@ def simulate(
     )
 
 
-def _measure(chain: Engine, samples: int, bound: int, response_time: np.ndarray, progress: tqdm) -> dict[str, Any]:
+def _measure(chain: Engine, samples: int, bound: int, response_time: np.ndarray, progress: EventBar) -> dict[str, Any]:
     """Run one replicate over its measured window and return its time and job averages."""
     chain.reset_counters()
     highest = int(np.flatnonzero(chain.by_queue).max())

@@ -37,6 +37,8 @@ def attrs(study, **parameters):
         "commit": "0123456789abcdef0123456789abcdef01234567",
         "versions": json.dumps({"python": "3.11", "numpy": "2.0"}),
         "notebook": f"notebooks/{study}.ipynb",
+        "events": 500_000_000,
+        "cpu_seconds": 9.0,
         "created_by": "tests",
     }
 
@@ -416,10 +418,16 @@ def write(folder: Path, datasets, records):
         dc_datasets.write(ds, folder / f"{name}.nc")
         (folder / "logs" / name).mkdir(parents=True, exist_ok=True)
         (folder / "logs" / name / "d=2.ipynb").write_text("{}")
-        (folder / "benchmarks" / name).mkdir(parents=True, exist_ok=True)
-        (folder / "benchmarks" / name / "d=2.tsv").write_text(
+    started = folder / "times" / "started"
+    started.parent.mkdir()
+    started.write_text("")
+    for job in (*(f"notebook/{name}/d=2" for name in datasets), "claims"):
+        file = folder / "times" / f"{job}.tsv"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(
             "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
-            "12.5\t0:00:12\t310.2\t900\t280\t290\t1\t2\t98.0\t12.25\n"
+            "12.5\t0:00:12\t310.2\t900\t280\t290\t1\t2\t98.0\t9.25\n"
         )
+        file.with_suffix(".cpu").write_text("0m0.250s 0m0.050s\n0m11.000s 0m0.700s\n")
     (folder / "claims.json").write_text(json.dumps(records))
     return folder

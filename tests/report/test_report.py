@@ -1,3 +1,5 @@
+import os
+import re
 import shutil
 from html.parser import HTMLParser
 
@@ -118,9 +120,21 @@ def test_the_page_has_controls_and_print_has_their_frames(built):
 def test_the_colophon_shows_times_seeds_and_hashes(built):
     page = (built / "report.html").read_text("utf-8")
     colophon = page[page.index('id="colophon"') :]
-    assert "stationary/d=2" in colophon
-    assert "12.5" in colophon
+    assert "<td>notebook stationary/d=2</td>" in colophon
+    assert "<td>12.5</td>" in colophon
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in colophon.split("<tr")]
+    assert ["notebook stationary", "1", "12", "12", "3", "5 × 10⁸", "18"] in rows  # 9 s of work, 12 s in all
+    assert ["claims", "1", "12", "12", "–", "–", "–"] in rows
+    assert re.search(r"Of the CPU time 2\d\s% went into starting notebooks", colophon)
+    assert "The run took" in colophon
     assert "0123456789ab" in colophon
+
+
+def test_the_time_of_a_run_is_told_only_where_it_did_all_jobs(tmp_path):
+    data = write(tmp_path / "smoke", study(n_loads=20), claims())
+    assert 0 <= Study.read(data).elapsed < 60
+    os.utime(data / "times" / "claims.tsv", (1e9, 1e9))  # done by an earlier run
+    assert Study.read(data).elapsed is None
 
 
 @pytest.mark.usefixtures("drawn")
@@ -155,7 +169,7 @@ def test_many_claims_fill_several_pages_of_table(tmp_path, template):
 @pytest.mark.usefixtures("drawn")
 def test_a_run_without_benchmarks_and_notebooks_is_reported(tmp_path, template):
     data = write(tmp_path / "smoke", study(n_loads=20), claims())
-    shutil.rmtree(data / "benchmarks")
+    shutil.rmtree(data / "times")
     shutil.rmtree(data / "logs")
     assert build(data, template, tmp_path / "out") == 0
     assert "No times were measured" in (tmp_path / "out" / "report.html").read_text("utf-8")

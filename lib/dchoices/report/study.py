@@ -7,6 +7,8 @@ import itertools
 import json
 import os
 import platform
+import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +26,7 @@ STUDIES = (
     "policies", "recursion", "finite_size",
 )  # fmt: skip
 HASH_DIGITS = 12
+TIMES = "times"  # folder of what jobs cost, in that of the run
 
 
 @dataclass(frozen=True)
@@ -80,18 +83,42 @@ class Study:
 
     @cached_property
     def times(self) -> list[dict[str, Any]]:
-        """Wall time, CPU time and memory of every job that Snakemake measured, in order of rule and job."""
-        base = self.folder / "benchmarks"
+        """Cost of every job that was measured, in order of rule and job, in seconds and MB."""
+        base = self.folder / TIMES
         rows = []
         for file in sorted(base.rglob("*.tsv")):
+            rule, *job = file.relative_to(base).with_suffix("").parts
             with file.open(encoding="utf-8") as lines:
-                measured = list(csv.DictReader(lines, delimiter="\t"))
-            if measured:
-                last = measured[-1]
-                job = file.relative_to(base).with_suffix("").as_posix()
-                rows.append({"job": job, "wall": _number(last, "s"), "cpu": _number(last, "cpu_time"),
-                             "memory": _number(last, "max_rss")})  # fmt: skip
+                measured = list(csv.DictReader(lines, delimiter="\t"))[-1:]
+            rows += [
+                {"rule": rule, "job": "/".join(job), "wall": _number(row, "s"), "memory": _number(row, "max_rss"),
+                 "cpu": _cpu_seconds(file.with_suffix(".cpu"))}
+                for row in measured
+            ]  # fmt: skip
         return rows
+
+    def cost(self, study: str) -> dict[str, float]:
+        """Return what the notebooks of a study cost: wall time, CPU time and that of start-up, and events simulated.
+
+        Start-up is the CPU time before the imports of a notebook are done, and that of what runs the notebook.
+        """
+        rows = [row for row in self.times if row["rule"] == "notebook" and row["job"].split("/")[0] == study]
+        found: dict[str, float] = {"jobs": len(rows)}
+        for name in ("wall", "cpu"):
+            found[name] = sum(row[name] or 0.0 for row in rows)
+        attrs = self.datasets[study].attrs
+        found["start_up"] = max(0.0, found["cpu"] - float(attrs.get("cpu_seconds", 0.0)))
+        found["events"] = int(attrs.get("events", 0))
+        return found
+
+    @cached_property
+    def elapsed(self) -> float | None:
+        """Time since the run began, in s; None where an earlier run did some of its jobs, or none is measured."""
+        start = self.folder / TIMES / "started"
+        ends = [file.stat().st_mtime for file in (self.folder / TIMES).rglob("*.tsv")]
+        if not start.exists() or not ends or min(ends) < start.stat().st_mtime:
+            return None
+        return time.time() - start.stat().st_mtime
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -118,6 +145,14 @@ def _number(row: Mapping[str, str], name: str) -> float | None:
         return float(row[name])
     except (KeyError, ValueError):  # Snakemake writes "-" or "NA" for what it could not measure
         return None
+
+
+def _cpu_seconds(file: Path) -> float | None:
+    """Return what the shell's `times` printed for the job: minutes and seconds, of user and system."""
+    if not file.exists():
+        return None
+    parts = re.findall(r"(\d+)m([\d.]+)s", file.read_text("utf-8"))
+    return sum(60 * float(minutes) + float(seconds) for minutes, seconds in parts)
 
 
 def machine() -> dict[str, str]:

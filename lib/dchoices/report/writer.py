@@ -67,6 +67,9 @@ class Writer:
             "times_table": self.times_table,
             "times": study.times,
             "total": lambda key: sum(row[key] or 0.0 for row in study.times),
+            "costs": [study.cost(name) for name in STUDIES],
+            "costs_table": self.costs_table,
+            "elapsed": study.elapsed,
             "versions": self.versions,
             "machine": machine(),
         }
@@ -203,11 +206,31 @@ class Writer:
                          f"[{self.study.hash(name)}]{{.hash}}"])  # fmt: skip
         return verdicts.pipe_table(["Dataset", "Sizes", "Seed", "Commit", "Hash"], rows, (14, 38, 12, 20, 16))
 
+    def costs_table(self) -> str:
+        """Return a table of what each rule cost, that of the notebooks by study."""
+        rows = []
+        for name in STUDIES:
+            cost = self.study.cost(name)
+            pace = 1e9 * (cost["cpu"] - cost["start_up"]) / cost["events"] if cost["events"] else None
+            events = numbers.plain(float(cost["events"]), 3) if cost["events"] else numbers.DASH
+            rows.append([f"notebook {words(TITLES[name])}", str(cost["jobs"]), numbers.fixed(cost["wall"], 0),
+                         numbers.fixed(cost["cpu"], 0), numbers.fixed(cost["start_up"], 0), events,
+                         numbers.fixed(pace, 0)])  # fmt: skip
+        for rule in dict.fromkeys(row["rule"] for row in self.study.times if row["rule"] != "notebook"):
+            jobs = [row for row in self.study.times if row["rule"] == rule]
+            wall, cpu = (numbers.fixed(sum(row[key] or 0.0 for row in jobs), 0) for key in ("wall", "cpu"))
+            rows.append([rule, str(len(jobs)), wall, cpu, *[numbers.DASH] * 3])
+        head = ["Rule", "Jobs", "Wall time, s", "CPU time, s", "of which start-up, s", "Events", "ns per event"]
+        return verdicts.pipe_table(head, rows, (28, 8, 12, 12, 14, 14, 12))
+
     def times_table(self) -> str:
-        """Return a table of what Snakemake measured of each job."""
+        """Return a table of what each job cost."""
         columns = {"wall": 1, "cpu": 1, "memory": 0}
         rows = [
-            [words(row["job"]), *(numbers.fixed(row[key], decimals) for key, decimals in columns.items())]
+            [
+                words(f"{row['rule']} {row['job']}".strip()),
+                *(numbers.fixed(row[key], decimals) for key, decimals in columns.items()),
+            ]
             for row in self.study.times
         ]
         head = ["Job", "Wall time, s", "CPU time, s", "Memory, MB"]
