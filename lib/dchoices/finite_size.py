@@ -17,7 +17,8 @@ import xarray as xr
 
 from dchoices import registry, starts, statistics, validation
 from dchoices.lumped import LumpedChain
-from dchoices.simulation import FEWEST_JOBS, progress_bar, stack, stream
+from dchoices.progress import progress_bar
+from dchoices.simulation import FEWEST_JOBS, stack, stream
 from dchoices.theory.closed_forms import fixed_point, optimality_threshold, switch_load
 from dchoices.variables import describe
 
@@ -66,10 +67,10 @@ def finite_size(regimes: Mapping[str, Mapping[str, Any]], replicates: int = 20, 
     """Estimate how far stationary systems of N servers are from the fluid limit, in several regimes of the load.
 
     Every replicate starts at the fluid fixed point and gets as many events as any other of its regime, whatever its N;
-    what follows the warm-up is counted in two halves, which are compared at a level of 0.05 for all systems at once. All is computed from the jobs counted by
-    the queue and by the observation that they find: no time is sampled. The number of jobs and services in the window
-    is known in the mean, and what an estimate owes to its chance is taken off by regression over the replicates
-    (control variate).
+    what follows the warm-up is counted in two halves, which are compared at a level of 0.05 for all systems at once.
+    All is computed from the jobs counted by the queue and by the observation that they find: no time is sampled. The
+    number of jobs and services in the window is known in the mean, and what an estimate owes to its chance is taken
+    off by regression over the replicates (control variate).
 
     Parameters
     ----------
@@ -96,14 +97,15 @@ def finite_size(regimes: Mapping[str, Mapping[str, Any]], replicates: int = 20, 
     """
     replicates = validation.integer("replicates", replicates, 4)
     seed = validation.integer("seed", seed, 0)
-    asked = [(name, offset) for name, given in regimes.items() for offset in given.get("offsets", [0.0])]
+    checked = {name: _checked(name, given) for name, given in regimes.items()}
+    asked = [(name, offset) for name, given in checked.items() for offset in given["offsets"]]
     labels = [point_label(*point) for point in asked]
-    ds, sizes = (sorted({value for given in regimes.values() for value in given[axis]}) for axis in ("d", "N"))
+    ds, sizes = (sorted({value for given in checked.values() for value in given[axis]}) for axis in ("d", "N"))
     shape = (len(labels), len(sizes), len(ds))
     planned = [
         (_planned(name, N, d, offset, given["events"], replicates), (point, sizes.index(N), ds.index(d)))
         for point, (name, offset) in enumerate(asked)
-        for given in [regimes[name]]
+        for given in [checked[name]]
         for N, d in itertools.product(given["N"], given["d"])
     ]
     # One system that is flagged leaves its ladder inconclusive: at 0.001 for each, chance would do that to one study in
@@ -119,6 +121,19 @@ def finite_size(regimes: Mapping[str, Mapping[str, Any]], replicates: int = 20, 
     variables["offset"] = ("point", [float(offset) for _, offset in asked])
     coords = {"point": labels, "N": sizes, "d": ds}
     return describe(xr.Dataset(variables, coords, {"policy": POLICY, "seed": seed, "replicates": replicates}))
+
+
+def _checked(regime: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    validation.choice("regime", regime, REGIMES)
+    offsets = [float(x) for x in given.get("offsets", [0.0])]
+    if any(offsets) and regime in ("below", "above"):
+        raise ValueError(f"offsets = {offsets}: regime {regime!r} is at no step, must be [0]")
+    return {
+        "d": validation.several("d", given["d"], validation.probes),
+        "N": validation.several("N", given["N"], validation.servers),
+        "offsets": offsets,
+        "events": validation.positive("events", given["events"]),
+    }
 
 
 def point_label(regime: str, offset: float = 0.0) -> str:
