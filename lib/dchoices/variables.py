@@ -147,7 +147,7 @@ VARIABLES: dict[str, Variable] = {
         ("policy", "point", "N", "d", "λ"), "1", "Student statistic of the mean queue in the two halves of the window"
     ),
     "warm_up_ok": Variable(
-        ("policy", "point", "N", "d", "λ"), "1", "1 if the halves agree, at level 0.001 (of points: 0.05 for all at once)"
+        ("policy", "point", "N", "d", "λ"), "1", "1 if the halves agree, at level 0.001; of points 0.05 for all at once"
     ),
     "queue_length_pmf": Variable(("d", "λ", "queue_length"), "1", "fraction of servers by queue length, fixed point"),
     "level": Variable(("d", "λ"), "jobs", "longest queue with mass at the fixed point, found without the formula"),

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from dchoices.exponents import Ladder
-from dchoices.finite_size import REGIMES
+from dchoices.regimes import REGIMES
 from dchoices.plots import elements as el
 from dchoices.plots.figure import LIMIT, WITH, WITHOUT, Datasets, Figure, Panel, example_d
 from dchoices.theory.closed_forms import fixed_point, switch_load
