@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 from dchoices import datasets as dc_datasets
 from dchoices.theory import closed_forms, spectrum
+from made_up_regimes import finite_size
 
 LEVELS = 8
 POLICIES = ("sq-memory", "sq")
@@ -393,7 +394,7 @@ def claims():
 
 def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0.95), policies=POLICIES,
           replicates=4, n_loads=60, t_step=0.25, side_by_side=SIDE_BY_SIDE, tail_sizes=(200, 300, 450, 700),
-          perturbation=(0, 1)):  # fmt: skip
+          perturbation=(0, 1), regimes=None):  # fmt: skip
     """Return the datasets of a made-up study."""
     rng = np.random.default_rng(7)
     path = fluid(d, loads, np.arange(0, 20 + t_step / 2, t_step))
@@ -408,6 +409,7 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
         "stationary": stationary(rng, policies, sizes, d, loads, replicates),
         "policies": compared(rng, side_by_side, sizes, loads, replicates),
         "recursion": recursion(rng, policies, ["empty", "overloaded-3"], d, loads),
+        "finite_size": finite_size(regimes).assign_attrs(attrs("finite_size") | {"replicates": 20}),
     }
 
 

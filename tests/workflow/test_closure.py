@@ -147,4 +147,5 @@ def test_the_real_package(monkeypatch):
             "stationary",
             "policies",
             "recursion",
+            "finite_size",
         }

@@ -35,7 +35,7 @@ if outputs:
     os._exit(0)
 """
 
-SIMULATIONS = {"trajectories", "ladder", "stationary", "policies", "recursion", "concentration"}
+SIMULATIONS = {"trajectories", "ladder", "stationary", "policies", "recursion", "concentration", "finite_size"}
 CLAIMS = {"Checking the claims"}
 REPORT = {"Writing the report", "The verdict"}
 MESSAGE = re.compile(
@@ -133,6 +133,7 @@ def test_touching_reruns_nothing(project):
         ),
         ("lib/dchoices/concentration.py", after("concentration")),
         ("lib/dchoices/tails.py", CLAIMS | REPORT),
+        ("lib/dchoices/regimes.py", after("finite_size") | CLAIMS | REPORT),
         ("lib/dchoices/portrait.py", after("portrait")),
         ("lib/dchoices/plots/__init__.py", REPORT),
         ("lib/dchoices/claims/__init__.py", CLAIMS | REPORT),

@@ -15,8 +15,9 @@ from dchoices.statistics import widening
 # side, the room is the same as on the other. A fitted exponent is off by corrections for finite N that fall as slowly
 # as N^(-1/6) (at Q = 2, where y is 0 for a part of the time), so that no tighter tolerance can be derived.
 HALF_WAY = 0.5
-# Powers of N are read off ladders that reach this far.
-ENOUGH_SERVERS = 1000
+# Powers of N are read off ladders that reach this far, and the exponential below the threshold off ladders that reach
+# so far: its exponent of N grows with N.
+ENOUGH_SERVERS, ENOUGH_BELOW = 1000, 100
 # Below the threshold: the fall is steeper than twice the order above it, and more an exponential's than a power's.
 STEEP = -2.0
 # Rounding of a mean response time of order 1, which is solved for to a few units in the last place.
@@ -65,7 +66,7 @@ def _cells(runs: xr.Dataset, wanted: Sequence[Wanted]) -> Iterator[Cell]:
     for quantity, point, d, method, (low, high) in wanted:
         at = f"{METHODS[method]} {SYMBOLS[quantity]}, {point}, {where({'d': d})}"
         ladder = Ladder.of(runs, quantity, point, d)
-        if not ladder.resolved or (point != "below" and ladder.N[-1] < ENOUGH_SERVERS):
+        if not ladder.resolved or ladder.N[-1] < (ENOUGH_BELOW if point == "below" else ENOUGH_SERVERS):
             yield missing(at)
             continue
         value, half_width = getattr(ladder, method)()

@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 
 from dchoices.exponents import Ladder
-from dchoices.regimes import REGIMES
 from dchoices.plots import elements as el
 from dchoices.plots.figure import LIMIT, WITH, WITHOUT, Datasets, Figure, Panel, example_d
+from dchoices.regimes import REGIMES
 from dchoices.theory.closed_forms import fixed_point, switch_load
 from dchoices.theory.critical import lowest_share_limit
 

@@ -16,16 +16,16 @@ import math
 import numpy as np
 
 from dchoices import validation
-from dchoices.theory.closed_forms import switch_load
+from dchoices.theory.closed_forms import fixed_point_state, switch_load
 
 
-def noise(level: int, d: int) -> float:
-    """Return σ², N times the variance per unit of time of the slow variable at the step λ_Q.
+def slow_variable(level: int, d: int) -> np.ndarray:
+    """Return u, float64[Q+1], what servers with i jobs and observation Q take from the slow variable at the step λ_Q.
 
-    The slow variable is linear in the state, with a drift of higher order. Let a server with i jobs and observation Q
-    count -u_i, u_Q = 0, and every job sent 1: a server that a probe finds with i jobs will take Q - i jobs before its
-    observation is Q again, and so counts -(Q - i) at once. No drift in any state asks for u_{Q-1} = λ and
-    u_{i-1} = (1+δ) u_i - δ (Q-i) + λ; that a server without a job has none either is what fixes λ_Q.
+    It is the number of jobs sent less Σ u_i over the servers, with u_Q = 0: linear in the state, and without a drift to
+    first order. A server that a probe finds with i jobs takes Q - i jobs before its observation is Q again, so that it
+    counts Q - i at once. No drift in any state asks for u_{Q-1} = λ and u_{i-1} = (1+δ) u_i - δ (Q-i) + λ; that servers
+    without a job have none either, u_0 = Q - 1/d, is what fixes λ_Q.
 
     Parameters
     ----------
@@ -41,14 +41,24 @@ def noise(level: int, d: int) -> float:
     """
     level, d = validation.integer("level", level, 2), validation.probes(d)
     lam = switch_load(level, d)
-    delta = lam * d
-    i = np.arange(level + 1)
-    p = np.append((1 + delta) ** -float(level), delta * (1 + delta) ** (i[1:] - 1.0 - level))
     u = np.zeros(level + 1)
     u[level - 1] = lam
     for queue in range(level - 1, 0, -1):
-        u[queue - 1] = (1 + delta) * u[queue] - delta * (level - queue) + lam
-    found = u - (level - i)  # by a probe
+        u[queue - 1] = (1 + lam * d) * u[queue] - lam * d * (level - queue) + lam
+    return u
+
+
+def noise(level: int, d: int) -> float:
+    """Return σ², N times the variance of the slow variable per unit of time at the step λ_Q.
+
+    Parameters
+    ----------
+    level, d : int
+        As for `slow_variable`.
+    """
+    u, lam = slow_variable(level, d), switch_load(level, d)
+    p = fixed_point_state(lam, d).sum(axis=1)
+    found = u - (level - np.arange(level + 1))  # gained by a probe
     mean, square = p @ found, p @ found**2
     arrival = 1 + 2 * d * mean + d * square + d * (d - 1) * mean**2  # E (1 + Σ over the d probes)²
     return float(lam * arrival + p[1:] @ np.diff(u) ** 2)
@@ -60,7 +70,7 @@ def lowest_share_limit(level: int, d: int) -> float:
     Parameters
     ----------
     level, d : int
-        As for `noise`.
+        As for `slow_variable`.
     """
     variance = noise(level, d)
     c = (1 + 1 / (switch_load(level, d) * d)) ** (level - 2)
