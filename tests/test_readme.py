@@ -12,6 +12,17 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
+def test_the_summary_is_that_of_the_committed_table():
+    summary, *_ = (ROOT / "report" / "claims.md").read_text("utf-8").splitlines()
+    assert summary in README, f"README.md must say: {summary}"
+
+
+def test_the_picture_tells_which_data_it_shows():
+    picture = (ROOT / "report" / "main-figure.svg").read_text("utf-8")
+    assert "](report/main-figure.svg)" in README
+    assert re.search(r"<dc:source>stationary [0-9a-f]{12}, fixed_points [0-9a-f]{12}</dc:source>", picture)
+
+
 def test_python_examples_run():
     (example,) = [block for block in BLOCKS if "import dchoices" in block]
     names = {}

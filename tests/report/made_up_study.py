@@ -268,6 +268,7 @@ def stationary(rng, policies, sizes, d, loads, replicates, levels=60):
         variables[f"{name}_ci95"] = (dims, half)
     variables["occupancy"] = ((*dims, "queue_length"), pmf)
     variables["occupancy_ci95"] = ((*dims, "queue_length"), pmf / 50)
+    variables["occupancy_tail_ci95"] = ((*dims, "queue_length"), pmf / 50)
     limits = np.array([[[dispatch(p, lam, k, levels) for lam in loads] for k in d] for p in policies])
     by_level = {"dispatch_by_observation": limits[..., 0, :], "observation_occupancy": limits[..., 1, :]}
     by_level["observation_balance"] = np.zeros_like(limits[..., 0, :])

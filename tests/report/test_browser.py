@@ -94,16 +94,17 @@ def test_a_point_answers_to_the_pointer(page):
 
 
 def test_controls_exchange_what_the_panels_show(page):
-    slider, select = page.get_by_label("load λ"), page.get_by_label("probes per job d")
+    figure = page.locator("#fig-portrait")
+    slider, select = figure.get_by_label("load λ"), figure.get_by_label("probes per job d")
     shown = [page.evaluate(SHOWN, f"fig-portrait-{k}") for k in range(2)]
     assert [at for at, _ in shown] == [0.9, 0.9]
-    assert page.locator(".controls output").inner_text() == "0.9"
+    assert figure.locator(".controls output").inner_text() == "0.9"
     picture = page.locator("#fig-portrait-0")
     picture.scroll_into_view_if_needed()
     before = picture.screenshot()
     slider.focus()
     page.keyboard.press("ArrowLeft")
-    assert page.locator(".controls output").inner_text() == slider.get_attribute("aria-valuetext") == "0.48"
+    assert figure.locator(".controls output").inner_text() == slider.get_attribute("aria-valuetext") == "0.48"
     moved = [page.evaluate(SHOWN, f"fig-portrait-{k}") for k in range(2)]
     assert [at for at, _ in moved] == [0.48, 0.48]
     assert not {values for _, values in shown} & {values for _, values in moved}
@@ -117,6 +118,19 @@ def test_controls_exchange_what_the_panels_show(page):
     slider.focus()
     page.keyboard.press("ArrowRight")
     assert [page.evaluate(SHOWN, f"fig-portrait-{k}") for k in range(2)] == shown
+
+
+def test_every_slider_and_list_changes_its_figure(page):
+    for figure in page.locator("figure:has(.controls)").all():
+        picture = figure.locator(".panels")
+        picture.scroll_into_view_if_needed()
+        for control in figure.locator(".controls [data-values]").all():
+            before, at = picture.screenshot(), int(control.input_value())
+            control.focus()
+            page.keyboard.press("Home" if at else "End")
+            assert int(control.input_value()) != at
+            page.wait_for_timeout(300)
+            assert picture.screenshot() != before
 
 
 def test_claims_can_be_reached_by_keyboard(page):

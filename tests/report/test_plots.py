@@ -13,7 +13,7 @@ from made_up_study import study
 
 ANCHORS = [
     "fig-portrait", "fig-trajectories", "fig-error", "fig-starts", "fig-concentration", "fig-idle", "fig-recursion",
-    "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-policies",
+    "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-lookup", "fig-policies",
     "fig-critical", "fig-finite-size",
 ]  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dchoices.plots import comparison, concentration, critical, dispatch, limits, paths, portrait, relaxation
+from dchoices.plots import comparison, concentration, critical, dispatch, limits, lookup, paths, portrait, relaxation
 from dchoices.plots.figure import Datasets, Figure
 
 MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
@@ -19,6 +19,7 @@ MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
     limits.bound,
     relaxation.relaxation,
     limits.memory,
+    lookup.lookup,
     comparison.policies,
     critical.critical,
     critical.finite_size,
