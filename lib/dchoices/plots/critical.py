@@ -16,9 +16,11 @@ from dchoices.regimes import REGIMES
 from dchoices.theory.closed_forms import fixed_point, switch_load
 from dchoices.theory.critical import lowest_share_limit
 
-# Colours of the regimes, and of what is shown at later steps.
-COLORS = {"below": el.GREEN, "threshold": WITHOUT, "above": WITH, "step-2": el.PURPLE, "step-3": el.ORANGE}
+# Colours of the regimes, the later steps alike, and of y by d.
+COLORS = {"below": el.GREEN, "threshold": WITHOUT, "above": WITH, "step-2": el.PURPLE}
+BY_D = (el.ORANGE, WITH, WITHOUT, el.PURPLE, el.GREY)
 LATER = {2: "step-2", 3: "step-3"}
+SHARE_TICKS = [(y, f"{y:g}") for y in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)]
 # How far from the step the line of R is drawn, in units of 1 - λ, and with how many points on a side.
 NEAR, POINTS = 0.3, 80
 # A power law is seen in |R_N - R| where what y leaves of it is less than this part of y/λ.
@@ -52,11 +54,12 @@ def critical(data: Datasets) -> Figure:
     runs = data["finite_size"]
     window = _d_of(runs, "threshold")
     later = [LATER[level] for level in LATER if _d_of(runs, LATER[level])]
-    panels = [_window_panel(runs, d) for d in window] + ([_share_panel(runs, later)] if later else [])
+    panels = [_window_panel(runs, d) for d in window] + [_share_panel(runs, point) for point in later]
     sizes = _window_sizes(runs)
     key = [el.Key(f"N = {N}", color, "dot") for N, color in zip(sizes, el.ladder(sizes), strict=True)]
-    key += [el.Key(f"y at the step from Q = {REGIMES[p]}", COLORS[p], "dot") for p in later]
-    key.append(el.Key("limit law of y, no fitted parameter", LIMIT, "dashed"))
+    shown = sorted({d for point in later for d in _d_of(runs, point)})
+    key += [el.Key(f"y, d = {d}", _color(d), "ring") for d in shown]
+    key += [el.Key(f"its limit law, d = {d}", _color(d), "dashed") for d in shown]
     constants = {d: Ladder.of(runs, "missed_zero", "threshold", d).root_constant() for d in window}
     exponents = {
         REGIMES[p]: {d: Ladder.of(runs, "lowest_share", p, d).exponent() for d in _d_of(runs, p)} for p in later
@@ -93,17 +96,22 @@ def _window_panel(runs: xr.Dataset, d: int) -> Panel:
     return Panel(hv.Overlay(parts), f"at the threshold, d = {d}")
 
 
-def _share_panel(runs: xr.Dataset, later: list[str]) -> Panel:
-    dims = (el.SERVERS, hv.Dimension("y", label="share y with observation Q − 1"))
+def _color(d: int) -> str:
+    return BY_D[(d - 1) % len(BY_D)]
+
+
+def _share_panel(runs: xr.Dataset, point: str) -> Panel:
+    dims = (el.SERVERS, hv.Dimension("y", label="share of servers y"))
+    level = REGIMES[point]
     parts: list[Any] = []
-    for point in later:
-        for d in _d_of(runs, point):
-            ladder = Ladder.of(runs, "lowest_share", point, d)
-            level = REGIMES[point]
-            limit = lowest_share_limit(level, d) * ladder.N ** (-1 / (level + 1))
-            parts.append(el.line(ladder.N, limit, dims, LIMIT, "dashed", 1))
-            parts += _series(ladder, dims, COLORS[point], "dot", f"Q = {level}, d = {d}")
-    return Panel(hv.Overlay(parts), "at later steps", _size_axis(runs, later))
+    for d in _d_of(runs, point):
+        ladder = Ladder.of(runs, "lowest_share", point, d)
+        limit = lowest_share_limit(level, d) * ladder.N ** (-1 / (level + 1))
+        parts.append(el.line(ladder.N, limit, dims, _color(d), "dashed", 1.2))
+        parts += _series(ladder, dims, _color(d), "ring", f"Q = {level}, d = {d}")
+    return Panel(
+        hv.Overlay(parts), f"at the step from Q = {level}", _size_axis(runs, [point]) | {"yticks": SHARE_TICKS}
+    )
 
 
 def finite_size(data: Datasets) -> Figure:
@@ -163,9 +171,9 @@ def _later_panel(runs: xr.Dataset, point: str) -> Panel:
     remainder = Ladder.of(runs, "response_remainder", point, d)
     for ladder, exponent in ((leading, -1 / (level + 1)), (remainder, -level / (level + 1))):
         parts.append(_guide(ladder, exponent, 1.5))
-    parts += _series(leading, EXCESS, COLORS[point], "ring", "y/λ")
+    parts += _series(leading, EXCESS, COLORS["step-2"], "ring", "y/λ")
     parts += _series(remainder, EXCESS, el.GREY, "triangle", "R_N − R + y/λ")
-    parts += _series(Ladder.of(runs, "response_excess", point, d), EXCESS, COLORS[point], "dot", "|R_N − R|")
+    parts += _series(Ladder.of(runs, "response_excess", point, d), EXCESS, COLORS["step-2"], "dot", "|R_N − R|")
     return Panel(hv.Overlay(parts), f"at the step from Q = {level}, d = {d}", _size_axis(runs, [point]))
 
 
