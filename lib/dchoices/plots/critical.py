@@ -60,10 +60,13 @@ def critical(data: Datasets) -> Figure:
     shown = sorted({d for point in later for d in _d_of(runs, point)})
     key += [el.Key(f"y, d = {d}", _color(d), "ring") for d in shown]
     key += [el.Key(f"its limit law, d = {d}", _color(d), "dashed") for d in shown]
-    constants = {d: Ladder.of(runs, "missed_zero", "threshold", d).root_constant() for d in window}
-    exponents = {
-        REGIMES[p]: {d: Ladder.of(runs, "lowest_share", p, d).exponent() for d in _d_of(runs, p)} for p in later
-    }
+    ladders = {d: Ladder.of(runs, "missed_zero", "threshold", d) for d in window}
+    constants = {d: ladder.root_constant() for d, ladder in ladders.items() if ladder.resolved}
+    exponents: dict[int, dict[int, tuple[float, float]]] = {}
+    for point in later:
+        for d in _d_of(runs, point):
+            if (ladder := Ladder.of(runs, "lowest_share", point, d)).resolved:
+                exponents.setdefault(REGIMES[point], {})[d] = ladder.exponent()
     facts = {"constants": constants, "exponents": exponents, "sizes": sizes}
     alt = "Jobs that miss observation 0 times the root of N against the scaled load, and y against N at later steps."
     return Figure("fig-critical", alt, ("finite_size",), panels, key, facts=facts)
@@ -183,6 +186,8 @@ def _later_facts(runs: xr.Dataset, point: str) -> dict[str, Any]:
     power = (REGIMES[point] - 1) / (REGIMES[point] + 1)  # what it leaves falls by so much faster
     for d in _d_of(runs, point):
         excess = Ladder.of(runs, "response_excess", point, d)
+        if excess.N.size < 2:
+            continue
         y = Ladder.of(runs, "lowest_share", point, d)
         remainder = Ladder.of(runs, "response_remainder", point, d)
         part = remainder.value[-1] * float(runs["load"].sel(point=point, d=d).max()) / y.value[-1]
