@@ -1,6 +1,7 @@
 """Policies with and without a d in one dataset."""
 
 import dchoices as dc
+import numpy as np
 import pytest
 import xarray as xr
 from dchoices import registry
@@ -38,6 +39,21 @@ def test_each_policy_is_what_it_is_alone():
 def test_bad_arguments_are_named(policies, message):
     with pytest.raises(ValueError, match=message):
         dc.compare(policies, 50, 0.9, **SHORT)
+
+
+def test_several_d_make_a_policy_each_and_times_may_depend_on_where_they_are_for():
+    both = dc.compare(
+        {"sq": [2, 3], "jsq": [0]}, [50, 100], [0.6, 0.9],
+        warm_up=lambda policy, N, d, lam: d + N * lam, horizon=4.0, replicates=3, seed=4,
+    )  # fmt: skip
+    assert both.policy.values.tolist() == ["sq(2)", "sq(3)", "jsq"]
+    assert both.probes.values.tolist() == [2, 3, 0]
+    expected = [[[d + N * lam for lam in (0.6, 0.9)] for N in (50, 100)] for d in (2, 3, 0)]
+    np.testing.assert_allclose(both.warm_up.values, expected)
+    alone = dc.stationary("sq", 100, 3, 0.9, warm_up=93.0, horizon=4.0, replicates=3, seed=4).squeeze()
+    there = both.sel(policy="sq(3)", N=100, λ=0.9)
+    for name in ("mean_response_time", "controlled_response_time", "controlled_response_time_ci95"):
+        assert float(there[name]) == float(alone[name])
 
 
 def test_labels():

@@ -5,7 +5,7 @@ import itertools
 import dchoices as dc
 import numpy as np
 import pytest
-from dchoices import regimes, statistics
+from dchoices import regimes
 from dchoices.exponents import Ladder
 from dchoices.theory import critical
 from dchoices.theory.closed_forms import _level_state, fixed_point_state
@@ -68,19 +68,6 @@ def test_loads_of_the_regimes():
 def test_bad_arguments(asked, message):
     with pytest.raises(ValueError, match=message):
         dc.finite_size(asked)
-
-
-def test_a_control_variate_takes_its_part_off():
-    rng = np.random.default_rng(0)
-    control = rng.normal(size=20)
-    mean, width = statistics.controlled(2 + 3 * control, control)
-    assert (mean, width) == pytest.approx((2, 0), abs=1e-12)
-    covered = 0
-    for _ in range(4000):
-        control = rng.normal(size=8)
-        mean, width = statistics.controlled(2 + 3 * control + rng.normal(size=8), control)
-        covered += abs(mean - 2) <= width
-    assert 0.94 < covered / 4000 < 0.96
 
 
 @pytest.mark.parametrize(("level", "d"), [(2, 1), (2, 3), (3, 2), (4, 1)])

@@ -73,3 +73,25 @@ def test_total_variation():
     assert dc.total_variation([1, 0], [0, 1]) == 1
     assert dc.total_variation([0.5, 0.5], [0.5, 0.25, 0.25]) == pytest.approx(0.25)
     assert dc.total_variation(np.eye(3), np.eye(3)[[1, 0, 2]]).tolist() == [1, 1, 0]
+
+
+def test_a_control_variate_takes_what_goes_with_it():
+    """The intervals cover, and are those of the line fitted by least squares, at the known mean."""
+    rng = np.random.default_rng(3)
+    covered, widths = 0, []
+    for _ in range(2000):
+        control = rng.normal(size=6)
+        samples = 5 + 3 * control + 0.1 * rng.normal(size=6)
+        mean, half = statistics.controlled(samples, control, 0.0)
+        covered += abs(mean - 5) <= half
+        widths.append(half / statistics.half_width(samples))
+    assert 0.93 < covered / 2000 < 0.97
+    assert np.median(widths) < 0.1
+    fit = stats.linregress(control, samples)
+    assert mean == pytest.approx(fit.intercept)
+    assert half == pytest.approx(fit.intercept_stderr * stats.t.isf(0.025, 4))
+    assert statistics.controlled(samples, np.ones(6), 1.0) == pytest.approx(
+        (samples.mean(), statistics.half_width(samples))
+    )
+    with pytest.raises(ValueError, match="needs at least 3"):
+        statistics.controlled(samples[:2], control[:2], 0.0)

@@ -190,7 +190,7 @@ def _estimates(system: System, replicates: int, seed: int, warm_up_level: float)
     samples = _samples(sent[:, 1], stack(by_observation), system.level, probed, lam, limit)
     found: dict[str, Any] = {"load": lam, "warm_up": system.warm_up, "horizon": horizon}
     for name, values in samples.items():
-        found[name], found[f"{name}_ci95"] = statistics.controlled(values, np.array(controls))
+        found[name], found[f"{name}_ci95"] = statistics.controlled(values, np.array(controls), 0.0)
     first, second = (_mean_queue_found(counts) for counts in (sent[:, 0], sent[:, 1] - sent[:, 0]))
     found["warm_up_z"] = statistics.halves_statistic(first, second)
     found["warm_up_ok"] = np.int8(statistics.warm_up_is_long_enough(found["warm_up_z"], replicates, warm_up_level))

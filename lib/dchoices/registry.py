@@ -41,6 +41,8 @@ class Policy:
         What it does, in a line.
     memory : bool
         Whether the dispatcher remembers its last observation of every server.
+    slots : int
+        Memory that the dispatcher keeps for each server: a slot for an observation, or for whether it is idle.
     distinct : bool
         Whether it probes without replacement.
     takes_d : bool
@@ -64,6 +66,7 @@ class Policy:
     name: str
     description: str
     memory: bool = False
+    slots: int = 0
     distinct: bool = False
     takes_d: bool = True
     probes: Callable[[int, int], int] = lambda N, d: d
@@ -93,16 +96,16 @@ _BUILT_IN = (
     Policy("sq-log", "sq with d = ⌈log N⌉", takes_d=False, fluid="",
            probes=lambda N, d: max(1, math.ceil(math.log(N)))),
     Policy("sq-sqrt", "sq with d = ⌈√N⌉", takes_d=False, fluid="", probes=lambda N, d: 1 + math.isqrt(N - 1)),
-    Policy("sq-memory", "d probes, then the lowest observation", True, fluid="sq-memory",
+    Policy("sq-memory", "d probes, then the lowest observation", True, 1, fluid="sq-memory",
            fixed_point=closed_forms.fixed_point_state),
-    Policy("sq-memory-distinct", "d different probes, then the lowest observation", True, True, fluid="sq-memory",
+    Policy("sq-memory-distinct", "d different probes, then the lowest observation", True, 1, True, fluid="sq-memory",
            fixed_point=closed_forms.fixed_point_state),
     Policy("jsq", "a shortest queue of all, every server asked", takes_d=False, probes=lambda N, d: 0,
            messages_per_job=lambda N, probes, idle: 2.0 * N, fixed_point=_one_job_at_most, fluid="jsq",
            code=codes.JOIN_SHORTEST),
-    Policy("jiq", "an idle server if there is one, else a random one; idle servers report themselves", takes_d=False,
-           probes=lambda N, d: 1, messages_per_job=lambda N, probes, idle: idle, fixed_point=_one_job_at_most,
-           fluid="jiq", code=codes.JOIN_IDLE),
+    Policy("jiq", "an idle server if there is one, else a random one; idle servers report themselves", slots=1,
+           takes_d=False, probes=lambda N, d: 1, messages_per_job=lambda N, probes, idle: idle,
+           fixed_point=_one_job_at_most, fluid="jiq", code=codes.JOIN_IDLE),
 )  # fmt: skip
 
 _REGISTRY = {policy.name: policy for policy in _BUILT_IN}
@@ -147,7 +150,7 @@ def numbers_of_probes(chosen: Sequence[Policy], sizes: Sequence[int], d: Any) ->
     return ds
 
 
-def label(name: str, d: int) -> str:
+def label(name: str, d: int | str) -> str:
     """Return how tables and figures call a policy with its d, 0 where it has none: sq(2), jsq."""
     return f"{name}({d})" if d else name
 

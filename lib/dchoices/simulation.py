@@ -235,9 +235,13 @@ ESTIMATES = (
 )
 
 
-def _summarise(runs: list[dict[str, Any]], warm_up: float) -> dict[str, Any]:
+def _summarise(runs: list[dict[str, Any]], warm_up: float, lam: float, controlled: bool) -> dict[str, Any]:
     """Return means and 95 % half-widths over replicates, and the verdict on the warm-up."""
     summary: dict[str, Any] = {}
+    if controlled:
+        response, idle = np.array([(run["mean_response_time"], run["occupancy"][0]) for run in runs]).T
+        name = "controlled_response_time"
+        summary[name], summary[f"{name}_ci95"] = statistics.controlled(response, idle, 1 - lam)
     for name in ESTIMATES:
         samples = stack([run[name] for run in runs])
         summary[name] = samples.mean(axis=0)
@@ -305,6 +309,9 @@ def stationary(
         ``response_time_tail`` (response_time; in the lumped chain a job that joins i others waits an Erlang(i+1) time,
         per server it is measured), ``mass_above_bound``, ``messages_per_job``, each with its ``…_ci95`` half-width,
         ``max_queue``, the measured ``horizon`` and the checked warm-up (``warm_up``, ``warm_up_z``, ``warm_up_ok``).
+        From three replicates on, without `speeds`, also ``controlled_response_time`` with its interval: in heavy
+        traffic the mean response time goes with the share of busy servers, whose mean is λ, and is known the better for
+        it.
 
     Raises
     ------
@@ -333,6 +340,8 @@ def stationary(
     time = sum(rate * (w + n * SAMPLE_STEP) for rate, w, n in zip(rates, warm_ups, samples, strict=True))
     expected = time * replicates * len(names) * len(ds) * sum(sizes)
     validation.events("warm_up and horizon", f"{max(warm_ups):g} and {max(samples) * SAMPLE_STEP:g}", expected)
+    # Servers that work at one speed are busy for a share λ of the time, whatever the policy and the law of service.
+    controlled = speeds is None and replicates >= 3
     cells = []
     with progress_bar(expected, "stationary") as progress:
         for one, servers, probes, (c, load) in itertools.product(chosen, sizes, ds, enumerate(loads)):
@@ -347,7 +356,7 @@ def stationary(
                 runs[-1]["messages_per_job"] = one.messages_per_job(
                     servers, one.probes(servers, probes), runs[-1]["dispatch_to_idle"]
                 )
-            cells.append(_summarise(runs, warm_ups[c]))
+            cells.append(_summarise(runs, warm_ups[c], load, controlled))
     shape = (len(names), len(sizes), len(ds), len(loads))
     stacked = {variable: stack([cell[variable] for cell in cells]) for variable in cells[0]}
     arrays = {variable: array.reshape(*shape, *array.shape[1:]) for variable, array in stacked.items()}

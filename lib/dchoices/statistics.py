@@ -48,25 +48,6 @@ def half_width(samples: np.ndarray, confidence: float = CONFIDENCE, axis: int = 
     return quantile * samples.std(axis=axis, ddof=1) / np.sqrt(replicates)
 
 
-def controlled(samples: np.ndarray, control: np.ndarray) -> tuple[float, float]:
-    """Return the mean of samples less what they owe to a control variate of mean 0, and its 95 % half-width.
-
-    The mean is the intercept of the least-squares line of the samples against the control.
-
-    Parameters
-    ----------
-    samples, control : float64[R]
-        Of R >= 4 independent replicates; the control not constant.
-    """
-    centred = control - control.mean()
-    spread = centred @ centred
-    slope = centred @ samples / spread
-    left = samples - samples.mean() - slope * centred
-    freedom = samples.size - 2
-    error = np.sqrt(left @ left / freedom * (1 / samples.size + control.mean() ** 2 / spread))
-    return float(samples.mean() - slope * control.mean()), student(freedom) * float(error)
-
-
 def student(freedom: float, cells: int = 1) -> float:
     """Return the half-width, in standard errors, of 95 % intervals that hold for `cells` cells at once (Bonferroni).
 
@@ -78,6 +59,41 @@ def student(freedom: float, cells: int = 1) -> float:
 def widening(replicates: int, cells: int) -> float:
     """Return the factor from a 95 % half-width to one that holds for `cells` cells at once."""
     return student(replicates - 1, cells) / -float(special.stdtrit(replicates - 1, (1 - CONFIDENCE) / 2))
+
+
+def controlled(samples: np.ndarray, control: np.ndarray, mean: float) -> tuple[float, float]:
+    """Return the mean of independent samples and the half-width of its 95 % interval, with a control variate.
+
+    It is the value at `mean` of the line fitted to the samples against the control, and Student's interval for it with
+    R - 2 degrees of freedom: exact for a normal pair, and narrower as the two go together (Lavenberg and Welch, 1981,
+    doi:10.1287/mnsc.27.3.322). Without a control that varies it is the plain mean.
+
+    Parameters
+    ----------
+    samples : float64[R]
+        R >= 3 independent replicates.
+    control : float64[R]
+        What was observed beside each of them.
+    mean : float
+        The known mean of the control.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than three replicates.
+    """
+    if samples.size < 3:
+        raise ValueError(f"replicates = {samples.size}: a control variate needs at least 3")
+    centred = control - control.mean()
+    spread = float(centred @ centred)
+    if spread == 0:
+        return float(samples.mean()), float(half_width(samples))
+    line = float(centred @ samples) / spread
+    off = control.mean() - mean
+    residuals = samples - samples.mean() - line * centred
+    variance = residuals @ residuals / (samples.size - 2) * (1 / samples.size + off**2 / spread)
+    quantile = special.stdtrit(samples.size - 2, (1 + CONFIDENCE) / 2)
+    return float(samples.mean() - line * off), float(quantile * np.sqrt(variance))
 
 
 def slope(x: np.ndarray, samples: Sequence[np.ndarray]) -> tuple[float, float, float]:

@@ -23,6 +23,7 @@ DIMENSIONS = {
     "t": ("mean service times", "time since the start"),
     "queue_length": ("jobs", "jobs at a server, the one in service included"),
     "replicate": ("1", "independent replicate"),
+    "service": ("1", "law of the service times, which have mean 1"),
     "policy": ("1", "dispatching policy"),
     "start": ("1", "initial state"),
     "perturbation": ("1", "scale of a heavy-tailed factor on the load of each replicate; 0: the system itself"),
@@ -39,43 +40,52 @@ DIMENSIONS = {
 
 _ESTIMATES = {
     "occupancy": Variable(
-        ("replicate", "start", "policy", "N", "d", "λ", "t", "queue_length"),
+        ("replicate", "start", "service", "policy", "N", "d", "λ", "t", "queue_length"),
         "1",
         "fraction of servers by queue length",
     ),
     "occupancy_tail": Variable(
-        ("policy", "N", "d", "λ", "queue_length"), "1", "fraction of servers with at least so many jobs"
+        ("service", "policy", "N", "d", "λ", "queue_length"), "1", "fraction of servers with at least so many jobs"
     ),
     "observation_occupancy": Variable(
-        ("replicate", "start", "policy", "N", "d", "λ", "t", "queue_length"),
+        ("replicate", "start", "service", "policy", "N", "d", "λ", "t", "queue_length"),
         "1",
         "fraction of servers by observation",
     ),
     "observation_balance": Variable(
-        ("policy", "N", "d", "λ", "queue_length"),
+        ("service", "policy", "N", "d", "λ", "queue_length"),
         "1",
         "R_j - R_{j-1} - d (p_j - y_j), with the expected number of different servers among the probes for d",
     ),
     "dispatch_by_queue": Variable(
-        ("policy", "N", "d", "λ", "t", "queue_length"), "1", "fraction of jobs by the queue length they find"
+        ("service", "policy", "N", "d", "λ", "t", "queue_length"), "1", "fraction of jobs by the queue length they find"
     ),
     "dispatch_by_observation": Variable(
-        ("policy", "N", "d", "λ", "queue_length"), "1", "fraction of jobs by the observation of their server"
+        ("service", "policy", "N", "d", "λ", "queue_length"), "1", "fraction of jobs by the observation of their server"
     ),
-    "dispatch_to_idle": Variable(("policy", "N", "d", "λ", "t"), "1", "fraction of jobs that find an idle server"),
+    "dispatch_to_idle": Variable(
+        ("service", "policy", "N", "d", "λ", "t"), "1", "fraction of jobs that find an idle server"
+    ),
     "dispatch_to_observation_zero": Variable(
-        ("policy", "N", "d", "λ"), "1", "fraction of jobs sent to a server with observation 0"
+        ("service", "policy", "N", "d", "λ"), "1", "fraction of jobs sent to a server with observation 0"
     ),
-    "mean_queue_length": Variable(("policy", "N", "d", "λ"), "jobs", "mean queue length"),
-    "mean_response_time": Variable(("policy", "N", "d", "λ", "t"), "mean service times", "mean response time of a job"),
+    "mean_queue_length": Variable(("service", "policy", "N", "d", "λ"), "jobs", "mean queue length"),
+    "mean_response_time": Variable(
+        ("service", "policy", "N", "d", "λ", "t"), "mean service times", "mean response time of a job"
+    ),
+    "controlled_response_time": Variable(
+        ("service", "policy", "N", "d", "λ"),
+        "mean service times",
+        "mean response time of a job, with the share of busy servers, whose mean is λ, as a control variate",
+    ),
     "response_time_tail": Variable(
-        ("policy", "N", "d", "λ", "response_time"), "1", "fraction of jobs whose response time exceeds"
+        ("service", "policy", "N", "d", "λ", "response_time"), "1", "fraction of jobs whose response time exceeds"
     ),
     "mass_above_bound": Variable(
-        ("policy", "N", "d", "λ"), "1", "fraction of servers with more than Q(λ, d) jobs (d = 0: than 1)"
+        ("service", "policy", "N", "d", "λ"), "1", "fraction of servers with more than Q(λ, d) jobs (d = 0: than 1)"
     ),
     "messages_per_job": Variable(
-        ("policy", "N", "d", "λ"),
+        ("service", "policy", "N", "d", "λ"),
         "messages",
         "messages per job: query and reply of a probe count as two, a report as one",
     ),
@@ -137,17 +147,23 @@ VARIABLES: dict[str, Variable] = {
     "known_idle": Variable(("start", "d", "λ", "t"), "1", "fraction of servers with observation 0, all of them idle"),
     "truncated_mass": Variable((), "1", "probability that some server is at the buffer"),
     "max_queue": Variable(
-        ("replicate", "policy", "N", "d", "λ", "t"), "jobs",
+        ("replicate", "service", "policy", "N", "d", "λ", "t"), "jobs",
         "longest queue seen: since the start on a time grid, else in the measured windows",
     ),
     "probes": Variable(("policy",), "probes per job", "the d of each policy; 0 for a policy without such a number"),
-    "warm_up": Variable(("policy", "point", "N", "d", "λ"), "mean service times", "time discarded before measuring"),
-    "horizon": Variable(("policy", "point", "N", "d", "λ"), "mean service times", "time measured after the warm-up"),
+    "warm_up": Variable(
+        ("service", "policy", "point", "N", "d", "λ"), "mean service times", "time discarded before measuring"
+    ),
+    "horizon": Variable(
+        ("service", "policy", "point", "N", "d", "λ"), "mean service times", "time measured after the warm-up"
+    ),
     "warm_up_z": Variable(
-        ("policy", "point", "N", "d", "λ"), "1", "Student statistic of the mean queue in the two halves of the window"
+        ("service", "policy", "point", "N", "d", "λ"), "1",
+        "Student statistic of the mean queue in the two halves of the window",
     ),
     "warm_up_ok": Variable(
-        ("policy", "point", "N", "d", "λ"), "1", "1 if the halves agree, at level 0.001; of points 0.05 for all at once"
+        ("service", "policy", "point", "N", "d", "λ"), "1",
+        "1 if the halves agree, at level 0.001; of points 0.05 for all at once",
     ),
     "queue_length_pmf": Variable(("d", "λ", "queue_length"), "1", "fraction of servers by queue length, fixed point"),
     "level": Variable(("d", "λ"), "jobs", "longest queue with mass at the fixed point, found without the formula"),

@@ -1,13 +1,16 @@
 """Every check of the paper's claims, on data made from the limits and on data made wrong."""
 
 import functools
+import math
 
 import dchoices as dc
 import numpy as np
 import pytest
 import xarray as xr
-from dchoices import statistics
+from dchoices import heavy_traffic, registry, statistics
 from dchoices.claims import engine, paper
+from dchoices.constant_d import enough_servers, tolerated
+from dchoices.heavy_traffic import limit_response
 from dchoices.theory.closed_forms import sq_queue_length_pmf
 from made_up_regimes import SYSTEMS, finite_size
 
@@ -160,6 +163,84 @@ def settling(factor=1.0, error=0.01, settled=1, starts=("empty", "stale-1", "ove
     )
 
 
+LAWS = ["deterministic", "erlang(stages=4)", "exponential", "hyperexponential(scv=4.0)"]
+
+
+@functools.cache
+def service(sizes=(10_000,), ci95=1e-4, loads=(0.4, 0.6, 0.72, 0.925), laws=tuple(LAWS), limit=dc.service_fixed_point):
+    """Stationary runs at the limits of every law; `limit` (λ, d, law) is where they settle."""
+    shape = (len(laws), 1, len(sizes), len(PROBES), len(loads))
+    occupancy, idle, zero = np.zeros((*shape, 12)), np.zeros(shape), np.zeros(shape)
+    for a, law in enumerate(laws):
+        for b, d in enumerate(PROBES):
+            for c, lam in enumerate(loads):
+                point = limit(lam, d, law)
+                occupancy[a, 0, :, b, c, : point.sizes["i"]] = point.queue_length_pmf
+                idle[a, 0, :, b, c], zero[a, 0, :, b, c] = point.dispatch_to_idle, min(1, d * (1 - lam))
+    cell = ("service", *CELL)
+    values = {
+        "occupancy": ((*cell, "queue_length"), occupancy),
+        "occupancy_tail": ((*cell, "queue_length"), occupancy[..., ::-1].cumsum(axis=-1)[..., ::-1]),
+        "dispatch_to_idle": (cell, idle),
+        "dispatch_to_observation_zero": (cell, zero),
+    }
+    widths = {f"{name}_ci95": (dims, np.full_like(array, ci95)) for name, (dims, array) in values.items()}
+    return xr.Dataset(
+        {**values, **widths, "warm_up_ok": (cell, np.ones(shape, np.int8))},
+        coords={
+            "service": list(laws), "policy": ["sq-memory"], "N": list(sizes), "d": PROBES, "λ": list(loads),
+            "queue_length": np.arange(12),
+        },
+        attrs={"replicates": 8},
+    )  # fmt: skip
+
+
+HEAVY = {"sq-memory": [2], "sq": [2, 3]}
+CONSTANT = {"sq-memory": [3, 6, 21], "sq": [3, 6, 21], "sq-log": [0]}
+
+
+def labelled(policies, sizes, loads, response, ci95=1e-6):
+    """Policies with their d side by side, from a function of (name, N, d, λ)."""
+    chosen = {registry.label(name, d): (name, d) for name, ds in policies.items() for d in ds}
+    values = np.array([[[response(name, N, d, lam) for lam in loads] for N in sizes] for name, d in chosen.values()])
+    dims = ("policy", "N", "λ")
+    response_times = {
+        f"{kind}_response_time{end}": (dims, array)
+        for kind in ("mean", "controlled")
+        for end, array in (("", values), ("_ci95", np.full(values.shape, ci95)))
+    }
+    return xr.Dataset(
+        {
+            **response_times,
+            "horizon": (dims, np.full(values.shape, 50.0)),
+            "warm_up_ok": (dims, np.ones(values.shape, np.int8)),
+            "probes": ("policy", [d for _, d in chosen.values()]),
+        },
+        coords={"policy": list(chosen), "N": list(sizes), "λ": list(loads)},
+        attrs={"replicates": 6},
+    )
+
+
+def saturating(excess=lambda name, N, d, lam: 0.3 / (N * (1 - lam)), sizes=(100, 20_000), **more):
+    """The limits in heavy traffic, and what jobs in excess of them take; 0.998 is too heavy for N = 1000."""
+
+    def response(name, N, d, lam):
+        return limit_response(name, lam, d) + excess(name, N, d, lam)
+
+    return labelled(HEAVY, sizes, [0.9, 0.99, 0.998], response, **more)
+
+
+def enough(policies=CONSTANT, sizes=(1000, 10_000, 10**6), loads=(0.6, 0.8, 0.95), delay=None, **more):
+    """The limits with memory and without; `delay` changes R - 1 of some."""
+
+    def response(name, N, d, lam):
+        name, d = ("sq", math.ceil(math.log(N))) if name == "sq-log" else (name, d)
+        expected = limit_response(name, lam, d) - 1
+        return 1 + (delay(name, N, d, lam, expected) if delay else expected)
+
+    return labelled(policies, sizes, loads, response, **more)
+
+
 def study(**changes):
     right = distances(-0.5, -0.05)
     parts = {
@@ -170,6 +251,9 @@ def study(**changes):
         "ladder": ladder(),
         "recursion": paths(),
         "concentration": tails(exponential),
+        "service": service(),
+        "heavy_traffic": saturating(),
+        "constant_d": enough(),
         "finite_size": finite_size(),
     }
     return {**parts, **changes}
@@ -274,6 +358,44 @@ def test_intervals_hold_for_all_cells_at_once():
     together = engine.estimate_cells(runs.assign({f"{name}_ci95": runs[name] * 0 + 0.01}), name, places)
     assert alone[0].half_width == pytest.approx(0.01)
     assert together[0].half_width > 0.015
+
+
+@pytest.mark.parametrize("claim", ["N6", "N7"])
+@pytest.mark.parametrize(
+    "poor",
+    [
+        lambda: service(sizes=(1000,)),
+        lambda: service(ci95=0.5),
+        lambda: service().assign(warm_up_ok=service().warm_up_ok * 0),
+        lambda: service().isel(policy=[]),
+    ],
+    ids=["few servers", "wide intervals", "short warm-up", "no runs"],
+)
+def test_poor_runs_of_other_laws_are_inconclusive(claim, poor):
+    assert verdict(claim, study(service=poor())) == "inconclusive"
+
+
+def test_loads_on_one_side_of_the_threshold_say_nothing_of_it():
+    assert verdict("N6", study(service=service(loads=(0.4,)))) == "inconclusive"
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_one_law_with_another_share_is_enough_to_fail(law):
+    for lam, share in ((0.4, 0.98), (0.72, 0.5)):
+        wrong = service().copy(deep=True)
+        wrong.dispatch_to_observation_zero.loc[{"service": law, "d": 2, "λ": lam}] = share
+        assert verdict("N6", study(service=wrong)) == "fail"
+    missed = service().copy(deep=True)
+    missed.dispatch_to_idle.loc[{"service": law, "d": 3, "λ": 0.6}] = 0.98
+    assert verdict("N6", study(service=missed)) == "fail"
+
+
+@pytest.mark.parametrize("law", ["deterministic", "hyperexponential(scv=4.0)"])
+def test_a_law_that_settles_where_the_exponential_does_fails(law):
+    """In both directions: shorter queues than those of the law, and longer ones."""
+    wrong = service(limit=lambda lam, d, name: dc.service_fixed_point(lam, d, "exponential" if name == law else name))
+    cells = engine.REGISTRY["N7"].check(study(service=wrong), engine.CLAIM)
+    assert {cell.at.split(" at ")[-1].split(",")[0] for cell in cells if cell.verdict == "fail"} == {law}
 
 
 @pytest.mark.parametrize(("slope", "expected"), [(-0.5, "pass"), (-0.25, "fail"), (-0.75, "fail"), (-0.02, "fail")])
@@ -496,3 +618,104 @@ def test_the_threshold_itself_is_no_cell(distance):
     cells = list(engine.REGISTRY["P10"].check(study(convergence=xr.concat([runs, at], "λ").sortby("λ")), engine.CLAIM))
     assert cells
     assert not any("0.66" in cell.at for cell in cells)
+
+
+def cells_of(claim, data, model=engine.CLAIM):
+    return list(engine.REGISTRY[claim].check(data, model))
+
+
+@pytest.mark.parametrize(
+    "excess",
+    [
+        lambda name, N, d, lam: 0.08 * (name == "sq-memory"),  # at λ = 0.9 half of the way to SQ(3)
+        lambda name, N, d, lam: -0.08 * (name == "sq-memory"),
+        lambda name, N, d, lam: -0.4 * (name == "sq" and d == 3),
+    ],
+    ids=["slower", "faster", "SQ(d+1) below memory"],
+)
+def test_other_response_times_in_heavy_traffic_fail(excess):
+    assert verdict("P7", study(heavy_traffic=saturating(excess))) == "fail"
+
+
+def test_response_times_that_grow_with_a_wrong_rate_fail(monkeypatch):
+    """Fixed points whose R grows as that of one probe more, or less; and a grid on which memory is no better."""
+    right = heavy_traffic.limit_response
+    for other in (1, 3):
+        monkeypatch.setattr(
+            heavy_traffic, "limit_response", lambda p, lam, d, k=other: right(p, lam, k if d == 2 else d)
+        )
+        assert "fail" in {cell.verdict for cell in cells_of("P7", study()) if cell.at.endswith("R, sq-memory(2)")}
+    monkeypatch.undo()
+    grid = dc.fixed_point_grid(np.linspace(0.05, 0.99, 40), PROBES)
+    grid.mean_response_time.loc[{"d": 2}] += 0.2
+    assert verdict("P7", study(fixed_points=grid)) == "fail"
+
+
+@pytest.mark.parametrize(
+    "poor",
+    [
+        lambda: saturating(sizes=(100, 1000)),
+        lambda: saturating(ci95=0.1),
+        lambda: saturating().assign(warm_up_ok=saturating().warm_up_ok * 0),
+        lambda: saturating().sel(policy=["sq(2)", "sq(3)"]),
+        lambda: saturating().sel(policy=["sq-memory(2)", "sq(2)"]),
+        lambda: saturating().sel({"λ": [0.998]}).assign_coords({"λ": [0.99999]}),
+    ],
+    ids=["few servers", "wide intervals", "short warm-up", "no memory", "no d + 1", "too heavy for N"],
+)
+def test_poor_runs_in_heavy_traffic_are_inconclusive(poor):
+    assert verdict("P7", study(heavy_traffic=poor())) == "inconclusive"
+
+
+def test_loads_too_heavy_for_the_largest_n_are_no_cells():
+    """At N = 20 000 jobs in excess take 1/(N(1-λ)), 0.05 at λ = 0.999 and 0.025 at 0.998."""
+    runs = labelled(HEAVY, [20_000], [0.998, 0.999], lambda name, N, d, lam: limit_response(name, lam, d))
+    simulated = [cell.at for cell in cells_of("P7", study(heavy_traffic=runs)) if "N = 20000" in cell.at]
+    assert len(simulated) == 3
+    assert all("0.998" in at for at in simulated)
+
+
+def test_a_constant_d_is_looked_at_from_n_0_on_and_where_it_is_cheaper():
+    cells = [cell.at for cell in cells_of("P8", study())]
+    assert cells == [
+        "(R-1)/ε of sq-memory(3), N = 10000, λ = 0.6", "(R-1)/ε of sq-memory(3), N = 1e+06, λ = 0.6",
+        "(R-1)/ε of sq-memory(6), N = 10000, λ = 0.8", "(R-1)/ε of sq-memory(6), N = 1e+06, λ = 0.8",
+        "(R-1)/ε of SQ(⌈log N⌉), N = 1e+06, λ = 0.6", "(R-1)/ε of SQ(⌈log N⌉), N = 1e+06, λ = 0.8",
+    ]  # fmt: skip
+    assert 1000 < enough_servers(0.6) < 10_000
+    assert tolerated(0.6) == pytest.approx(0.6**14 / 2, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "delay",
+    [
+        lambda name, N, d, lam, r: r + (name == "sq-memory" and N == 10**6) * 1.5 * tolerated(lam),
+        lambda name, N, d, lam, r: r + (name == "sq-memory" and N == 10_000) * 1.5 * tolerated(lam),
+        lambda name, N, d, lam, r: 0.4 * r if d == 14 else r,
+    ],
+    ids=["delay at the top", "delay at N_0", "SQ(⌈log N⌉) is enough"],
+)
+def test_delays_on_the_wrong_side_fail(delay):
+    assert verdict("P8", study(constant_d=enough(delay=delay))) == "fail"
+
+
+def test_delays_of_small_systems_do_not_matter():
+    delayed = enough(delay=lambda name, N, d, lam, r: r + (enough_servers(lam) > N) * 0.5)
+    assert verdict("P8", study(constant_d=delayed)) == "pass"
+
+
+@pytest.mark.parametrize(
+    "poor",
+    [
+        lambda: enough(sizes=(1000, 100_000)),
+        lambda: enough(ci95=0.1),
+        lambda: enough().assign(horizon=enough().horizon * 1e-5),
+        lambda: enough().assign(warm_up_ok=enough().warm_up_ok * 0),
+        lambda: enough({"sq-memory": [3, 6], "sq": [3, 6]}),
+        lambda: enough({"sq-memory": [2], "sq": [2], "sq-log": [0]}),
+        lambda: enough(loads=(0.95,)),
+    ],
+    ids=["few servers", "wide intervals", "few jobs", "short warm-up", "no sq-log", "other d", "too heavy"],
+)
+def test_poor_ladders_of_a_constant_d_are_inconclusive(poor):
+    assert verdict("P8", study(constant_d=poor())) == "inconclusive"

@@ -1,16 +1,21 @@
 """A made-up study that has the shape of a real one: the limits are the model's, the noise is drawn."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 from dchoices import datasets as dc_datasets
+from dchoices import registry
+from dchoices.heavy_traffic import limit_response
 from dchoices.theory import closed_forms, spectrum
+from dchoices.theory.general_service import service_fixed_point
 from made_up_regimes import finite_size
 
 LEVELS = 8
 POLICIES = ("sq-memory", "sq")
+LAWS = ("deterministic", "erlang(stages=4)", "exponential", "hyperexponential(scv=4.0)")
 SIDE_BY_SIDE = ("random", "my-policy", "sq", "sq-memory", "sq-log", "sq-sqrt", "jiq", "jsq")
 
 
@@ -311,6 +316,63 @@ def compared(rng, policies, sizes, loads, replicates):
     return ds.assign_attrs(attrs("policies", policies=dict(zip(policies, ds["probes"].values.tolist(), strict=True))))
 
 
+def service(rng, laws, d, loads, replicates, N=10_000):
+    """Every law near where its limit settles."""
+    one = stationary(rng, ["sq-memory"], [N], d, loads, replicates, levels=12)
+    runs = [one.copy(deep=True) for _ in laws]
+    for run, law in zip(runs, laws, strict=True):
+        for k in d:
+            for lam in loads:
+                pmf = service_fixed_point(lam, k, law)["queue_length_pmf"].values
+                run["occupancy"].loc[{"d": k, "λ": lam}] = padded(pmf, 12)
+    joined = xr.concat(runs, xr.DataArray(list(laws), dims="service", name="service"), data_vars="all")
+    return joined.assign_attrs(attrs("service", laws={"deterministic": {}, "erlang": {"stages": 4}}))
+
+
+def labelled(study, policies, sizes, loads, response, replicates=4, **more):
+    """Policies with their d on a ladder of N, from a function of (name, N, d, λ)."""
+    chosen = {registry.label(name, d): (name, d) for name, ds in policies.items() for d in ds}
+    dims = ("policy", "N", "λ")
+    value = np.array([[[response(name, N, d, lam) for lam in loads] for N in sizes] for name, d in chosen.values()])
+    cost = {"jsq": 2 * sizes[-1], "jiq": 1, "sq-log": 20, "sq-sqrt": 60}
+    messages = np.array([cost.get(name, 2 * d) for name, d in chosen.values()], float)
+    half = np.minimum(0.01, (value - 1) / 10)
+    variables = {
+        "mean_response_time": (dims, value),
+        "mean_response_time_ci95": (dims, half),
+        "controlled_response_time": (dims, value),
+        "controlled_response_time_ci95": (dims, half),
+        "messages_per_job": (dims, np.broadcast_to(messages[:, None, None], value.shape)),
+        "horizon": (dims, np.full(value.shape, 50.0)),
+        "warm_up_ok": (dims, np.ones(value.shape, np.int8)),
+        "probes": ("policy", [d for _, d in chosen.values()]),
+    }
+    coords = {"policy": list(chosen), "N": list(sizes), "λ": list(loads)}
+    return xr.Dataset(variables, coords, attrs(study, policies=policies) | {"replicates": replicates} | more)
+
+
+def heavy_traffic(policies=None, sizes=(100, 20_000), loads=(0.9, 0.99)):
+    """The limits, and for each job what jobs in excess of them take."""
+
+    def response(name, N, d, lam):
+        return limit_response(name, lam, d) + 0.3 / (N * (1 - lam))
+
+    return labelled("heavy_traffic", policies or {"sq-memory": [2], "sq": [2, 3]}, sizes, loads, response)
+
+
+def constant_d(policies=None, sizes=(100, 10_000, 10**6), loads=(0.6, 0.8)):
+    """The limits, and no delay where each job finds an idle server."""
+    limits = {"sq-log": lambda N, lam: limit_response("sq", lam, max(1, math.ceil(math.log(N))))}
+
+    def response(name, N, d, lam):
+        if name in ("sq", "sq-memory"):
+            return limit_response(name, lam, d)
+        return limits.get(name, lambda N, lam: 1 + (0.1 / N if N < 1000 else 0))(N, lam)
+
+    default = {"sq-memory": [2, 3, 6], "sq": [2, 3, 6], "sq-log": [0], "sq-sqrt": [0], "jiq": [0], "jsq": [0]}
+    return labelled("constant_d", policies or default, sizes, loads, response)
+
+
 STATEMENTS = {
     "P1": "Fluid limit: the distance between X^N and the fluid path goes to 0 from every start",
     "P2": "If λ < 1 - 1/d every job finds an idle server as N grows, and the mean response time goes to 1",
@@ -318,6 +380,8 @@ STATEMENTS = {
     "P4": r"Queues are bounded by $Q(\lambda, d) = \lceil -\log(1-\lambda)/\log(\lambda d+1) \rceil$, tightly",
     "P5": "Without memory a positive share of servers holds i jobs for every i: λ^((d^i-1)/(d-1))",
     "P6": "The shares of jobs by observation obey a recursion: R_j - R_(j-1) = d p_j below k",
+    "P7": "No persistent queueing: R / log(1/(1-λ)) tends to 1/log(1+d) with memory, to 1/log d without",
+    "P8": "A constant d is enough: R - 1 <= ε from some N_0 on with d = ⌊1/(1-λ)⌋ + 1 and memory",
     "P9": "Concentration: the probability of a distance above ε falls exponentially in N",
     "P11": "At λ = 0.995 the bound is 5 for d = 2 and 4 for d = 3",
     "P12": "One probe is enough for a bounded queue: d = 1 with memory",
@@ -331,6 +395,8 @@ CONTROLS = {
     "P4": "the bound with log(λd) for log(λd+1)",
     "P5": "SQ(d) with memory",
     "P6": "memoryless SQ(d)",
+    "P7": "memoryless SQ(d)",
+    "P8": "the same constant d without memory",
     "P9": "λ with a Cauchy factor of size 1/√N",
     "P11": "the early abstract's 3 at d = 3",
     "P12": "d = 1 without memory (M/M/1)",
@@ -344,6 +410,8 @@ MEASURED = {
     "P4": ("fig-bound", 1.0, 0.0, (1, 1), "share of the grid where level and bound agree", 0.4132),
     "P5": ("fig-memory", 0.0021, 0.0015, (-0.02, 0.02), "largest relative deviation over levels", -0.88),
     "P6": ("fig-recursion", 1.0012, 0.0051, (0.95, 1.05), "step over d p_j, for 1 <= j < k", 0.41),
+    "P7": ("fig-heavy-traffic", 1.0991, 0.0, (0.936, 1.261), "growth of log(1/(1-λ)) with R", 0.6935),
+    "P8": ("fig-messages", 2e-4, 1e-4, (None, 1), "R - 1 over ε", 11.9),
     "P9": ("fig-concentration", 0.97, 0.08, (0.5, 1.5), "part of the fall that is an exponential's", -0.13),
     "P11": ("fig-bound", 0.0, 0.0, (0, 0), "levels found less levels stated", 1.0),
     "P12": ("fig-memory", 1.3e-07, 4e-08, (None, 1e-4), "mass above the bound at the largest N", 0.6561),
@@ -355,6 +423,8 @@ STUDY_OF = {
     "fig-bound": "fixed_points",
     "fig-recursion": "recursion",
     "fig-concentration": "concentration",
+    "fig-heavy-traffic": "heavy_traffic",
+    "fig-messages": "constant_d",
 }
 
 
@@ -395,7 +465,7 @@ def claims():
 
 def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0.95), policies=POLICIES,
           replicates=4, n_loads=60, t_step=0.25, side_by_side=SIDE_BY_SIDE, tail_sizes=(200, 300, 450, 700),
-          perturbation=(0, 1), regimes=None):  # fmt: skip
+          perturbation=(0, 1), laws=LAWS, regimes=None):  # fmt: skip
     """Return the datasets of a made-up study."""
     rng = np.random.default_rng(7)
     path = fluid(d, loads, np.arange(0, 20 + t_step / 2, t_step))
@@ -409,7 +479,10 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
         "convergence": convergence(np.random.default_rng(7), d, loads),
         "stationary": stationary(rng, policies, sizes, d, loads, replicates),
         "policies": compared(rng, side_by_side, sizes, loads, replicates),
+        "heavy_traffic": heavy_traffic({"sq-memory": [2], "sq": [2, 3]} if "sq" in policies else {"sq-memory": [2]}),
+        "constant_d": constant_d({name: [2, 3] for name in policies} | {"sq-log": [0], "jsq": [0]}),
         "recursion": recursion(rng, policies, ["empty", "overloaded-3"], d, loads),
+        "service": service(np.random.default_rng(7), laws, d, loads, replicates),
         "finite_size": finite_size(regimes).assign_attrs(attrs("finite_size") | {"replicates": 20}),
     }
 

@@ -7,14 +7,16 @@ import holoviews as hv
 import numpy as np
 import pytest
 from dchoices import plots
+from dchoices.plots.heavy_traffic import heavy_traffic
+from dchoices.plots.messages import messages
 from dchoices.plots.portrait import portrait
+from made_up_study import constant_d, study
 from made_up_study import portrait as made_up_portrait
-from made_up_study import study
 
 ANCHORS = [
     "fig-portrait", "fig-trajectories", "fig-error", "fig-starts", "fig-concentration", "fig-idle", "fig-recursion",
-    "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-lookup", "fig-policies",
-    "fig-critical", "fig-finite-size",
+    "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-lookup", "fig-heavy-traffic",
+    "fig-messages", "fig-policies", "fig-critical", "fig-finite-size", "fig-service",
 ]  # fmt: skip
 
 SHAPES = {
@@ -30,6 +32,7 @@ SHAPES = {
     "one policy": {"side_by_side": ("jsq",)},
     "few regimes": {"regimes": {"threshold": ([2], [100]), "step-2": ([1], [100, 1000])}},
     "a policy of one's own": {"side_by_side": ("my-policy",)},
+    "one service law": {"laws": ("pareto(shape=1.5)",)},
 }
 
 
@@ -103,6 +106,16 @@ def test_what_the_relaxation_figure_tells(datasets):
     assert next(f.facts for f in figures if f.anchor == "fig-convergence")["agree"] == facts["pairs"] - 1
 
 
+def test_what_the_figure_of_service_tells(datasets):
+    facts = {figure.anchor: figure.facts for figure in plots.make_figures(datasets)}["fig-service"]
+    assert facts["laws"] == ["deterministic", "erlang(stages=4)", "exponential", "hyperexponential(scv=4.0)"]
+    assert (facts["d"], facts["load"], facts["N"]) == ([2, 3], 0.95, 10_000)
+    assert {d: list(bounds.values()) for d, bounds in facts["bounds"].items()} == {1: [4, 4, 5, 6], 2: [3, 3, 3, 4]}
+    assert (facts["cells"], facts["flagged"]) == (4 * 3 * 5, 0)
+    assert facts["occupancy_error"] < 1e-9
+    assert 0 < facts["share_error"] < 0.01
+
+
 def test_the_policy_of_a_user_is_in_the_comparison(datasets):
     figure = next(figure for figure in plots.make_figures(datasets) if figure.anchor == "fig-policies")
     keys = {key.label: key.color for key in figure.key}
@@ -117,6 +130,38 @@ def test_the_policy_of_a_user_is_in_the_comparison(datasets):
     assert list(figure.facts["rows"])[:2] == ["random", "my-policy"]  # the slowest first
     assert figure.facts["rows"]["jsq"]["messages_per_job"] == 20_000
     assert (figure.facts["load"], figure.facts["flagged"], figure.facts["cells"]) == (0.9, 0, 8 * 3 * 5)
+
+
+def test_the_figure_of_messages_shows_what_was_not_seen_as_a_bound(datasets):
+    """At λ = 0.6 three probes and a memory leave no delay: no point, and a triangle at what may have been missed."""
+    runs = constant_d()
+    figure = messages({"constant_d": runs})
+    load, N = figure.controls
+    assert (load.values, N.values) == (["0.6", "0.8"], ["100", "10000", "1000000"])
+    assert all(len(panel.frames) == 6 for panel in figure.panels)
+    frame = figure.panels[0].frames[2]  # λ = 0.6, N = 10^6
+    assert frame["points sq-memory"][2].tolist() == [2]
+    at, bound, d = frame["unseen sq-memory"]
+    assert (at.tolist(), d.tolist()) == ([6, 12], [3, 6])
+    assert bound == pytest.approx(10 / (4 * 0.6 * 10**6 * 50))
+    assert frame["points sq"][2].tolist() == [2, 3, 6]
+    assert frame["constant"][0] == [6, 6]
+    rows = figure.facts["rows"]
+    assert (rows["sq-memory(6)"]["slots"], rows["jiq"]["slots"], rows["sq(6)"]["slots"]) == (10**6, 10**6, 0)
+    ladder = figure.panels[1].frames[3]  # λ = 0.8: its d is 6
+    assert ladder["points sq"][2].tolist() == [6, 6, 6]
+    assert ladder["unseen sq-memory"][0].tolist() == [100, 10_000, 10**6]
+
+
+def test_the_figure_of_heavy_traffic_tells_how_far_the_slopes_are(datasets):
+    facts = heavy_traffic(datasets).facts
+    for found in (facts["slopes"], facts["without"]):
+        for slope, limit in found.values():
+            assert slope == pytest.approx(limit, rel=2e-3)
+    assert 1 not in facts["without"]
+    assert facts["small"]["N"] == 100
+    assert facts["small"]["idle"] == pytest.approx(1)
+    assert facts["small"]["mean_response_time"] - facts["small"]["limit"] == pytest.approx(0.3)
 
 
 def portrait_of(d, loads):

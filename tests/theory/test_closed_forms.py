@@ -6,6 +6,7 @@ from fractions import Fraction
 import dchoices as dc
 import numpy as np
 import pytest
+from dchoices.theory.closed_forms import sq_mean_response_time
 from hypothesis import given
 from hypothesis import strategies as st
 from reference_values import reference
@@ -132,3 +133,18 @@ def test_memoryless_fixed_point(lam, d):
 def test_bad_arguments_are_named(function, arguments, message):
     with pytest.raises(ValueError, match=message.split(":")[0]):
         function(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("lam", "d"),
+    [(0.3, 2), (0.5, 3), (2 / 3, 4), (0.7, 4), (0.75, 5), (0.8, 6), (1 - 1 / 7, 8), (0.9, 11), (0.99, 101)],
+)
+def test_the_fewest_probes_are_not_decided_by_rounding(lam, d):
+    assert dc.fewest_probes(lam) == d
+    assert lam < dc.optimality_threshold(d)
+    assert dc.queue_bound(lam, d) == 1
+
+
+def test_response_time_without_memory():
+    assert sq_mean_response_time(0.9, 1) == pytest.approx(10)
+    assert sq_mean_response_time(0.7, 2) == pytest.approx(1 + 0.7**2 + 0.7**6 + 0.7**14 + 0.7**30)

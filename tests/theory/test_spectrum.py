@@ -1,5 +1,7 @@
 """The linearised drift against differences of the drift itself, and the spectral gap against what is known of it."""
 
+import math
+
 import dchoices as dc
 import numpy as np
 import pytest
@@ -91,3 +93,26 @@ def test_bad_arguments_are_named():
         dc.spectral_gap(1.5, 2)
     with pytest.raises(ValueError, match=r"^d = 0: must be"):
         dc.spectral_gap(0.5, 0)
+
+
+@pytest.mark.parametrize(("lam", "d"), [(0.5, 1), (0.7, 1), (0.6, 2), (0.9, 2), (0.9, 3)])
+def test_the_gap_without_memory_is_the_rate_at_which_fluid_paths_settle(lam, d):
+    gap = dc.spectral_gap(lam, d, "sq")
+    if d == 1:
+        assert gap == pytest.approx((1 - math.sqrt(lam)) ** 2)
+        return
+    t = np.array([15.0, 16.0]) / gap
+    path = dc.fluid_path(lam, d, t, policy="sq").occupancy.values
+    limit = dc.fluid_path(lam, d, [60 / gap], policy="sq").occupancy.values
+    first, second = np.abs(path[:, : limit.shape[1]] - limit[:, : path.shape[1]]).sum(axis=1)
+    assert math.log(first / second) / (t[1] - t[0]) == pytest.approx(gap, rel=0.02)
+
+
+def test_relaxation_takes_longer_where_few_servers_are_idle():
+    assert dc.relaxation_time(0.9, 2, 10**6) == 1 / dc.spectral_gap(0.9, 2)
+    assert dc.relaxation_time(0.9, 2, 10**6, "sq") == 1 / dc.spectral_gap(0.9, 2, "sq")
+    assert dc.relaxation_time(0.998, 2, 100) == pytest.approx(4 / (100 * 0.002**2), rel=0.01)
+    with pytest.raises(ValueError, match="relaxes algebraically, must not be at a step of the bound at d = 2"):
+        dc.relaxation_time(dc.switch_load(2, 2), 2, 100)
+    with pytest.raises(ValueError, match="policy = 'jsq': must be sq-memory or sq"):
+        dc.relaxation_time(0.9, 2, 100, "jsq")

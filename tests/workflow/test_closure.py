@@ -146,6 +146,9 @@ def test_the_real_package(monkeypatch):
             "concentration",
             "stationary",
             "policies",
+            "heavy_traffic",
+            "constant_d",
             "recursion",
+            "service",
             "finite_size",
         }

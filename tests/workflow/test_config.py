@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from dchoices import registry
+from dchoices import registry, service
 from dchoices.workflow import config
 
 ROOT = Path(__file__).parents[2]
@@ -30,8 +30,14 @@ studies:
                replicates: 3, split: [d], events: 1.0e+7}
   policies: {policies: {random: 0, sq-half: 2, sq-memory: 2}, N: [100], lam: [0.3, 0.9], warm_up: 2, horizon: 2,
              shortest: 20, replicates: 3, events: 1.0e+6}
+  heavy_traffic: {policies: {sq-memory: [2], sq: [2, 3]}, N: [100], lam: [0.9], warm_up: 3, horizon: 1, replicates: 3,
+                  events: 1.0e+6}
+  constant_d: {policies: {sq-memory: [2, 3], jsq: [0]}, N: [100, 1000], lam: [0.6], warm_up: [2, 1], horizon: [50, 5],
+               shortest: 1, replicates: 3, events: 1.0e+6}
   recursion: {policies: [sq-memory, sq], starts: [overloaded-4], N: [100], d: [2], lam: [0.6], t_end: 5, t_step: 0.1,
               replicates: 3, events: 1.0e+6}
+  service: {laws: {exponential: {}, erlang: {stages: 4}, pareto: {shape: 1.5}}, policies: [sq-memory], N: [100], d: [2],
+            lam: [0.4], warm_up: 2, horizon: 2, shortest: 20, replicates: 3, events: 1.0e+6}
   finite_size: {regimes: {threshold: {d: [2], N: [10, 20], offsets: [-1, 0, 1], events: 1000},
                           above: {d: [1, 2], N: [10], events: 500}, step-2: {d: [1], N: [10], events: 500}},
                 steps: [2], closeness: [1.0e-4, 0.001, 0.01], replicates: 4, events: 1.0e+6}
@@ -63,6 +69,9 @@ P = ("studies", "policies")
 C = ("studies", "concentration")
 F = ("studies", "finite_size")
 R = ("studies", "convergence")
+V = ("studies", "service")
+H = ("studies", "heavy_traffic")
+D = ("studies", "constant_d")
 
 
 @pytest.mark.parametrize(
@@ -128,6 +137,18 @@ R = ("studies", "convergence")
         ((*P, "policies"), ["sq"], "policies.policies = ['sq']: must be a mapping of at least one policy"),
         ((*P, "split"), ["d"], "policies.split[0] = 'd': must be one of lam, N"),
         ((*P, "d"), [2], "policies.d = [2]: unknown key"),
+        # several d of a policy, and one number for each N
+        ((*H, "policies", "sq"), [1], "heavy_traffic.policies.sq[0] = 1: must be an integer from 2 to 10000 (with one"),
+        ((*H, "policies", "sq-memory"), 2, "policies.sq-memory = 2: must be a list of at least one value, each an in"),
+        ((*H, "policies", "jsq"), [0], "heavy_traffic.policies.jsq = [0]: unknown key, did you mean sq?; must be one"),
+        ((*H, "replicates"), 2, "heavy_traffic.replicates = 2: must be an integer of at least 3 (an interval with a"),
+        ((*H, "horizon"), 0, "heavy_traffic.horizon = 0: must be a number greater than 0 (in relaxation times)"),
+        ((*H, "N"), [10**6], "heavy_traffic.events = 1e+06: must be at least the estimated 1.03e+09 events"),
+        ((*D, "policies", "jsq"), [2], "constant_d.policies.jsq[0] = 2: must be 0, as this policy has no d"),
+        ((*D, "policies", "jsq"), 0, "constant_d.policies.jsq = 0: must be [0], as this policy has no d"),
+        ((*D, "warm_up"), [2], "constant_d.warm_up = [2]: must hold one number for each of N = [100, 1000]"),
+        ((*D, "horizon"), [2, 0], "constant_d.horizon[1] = 0: must be a number greater than 0 (in units of 1/(1"),
+        ((*D, "split"), ["N"], "constant_d.split[0] = 'N': must be one of lam"),
         # tails
         ((*C, "epsilon"), [0], "concentration.epsilon[0] = 0: must be a number greater than 0 and less than 1 (a dist"),
         ((*C, "epsilon"), 0.1, "concentration.epsilon = 0.1: must be a list of at least one value, each a number"),
@@ -138,6 +159,19 @@ R = ("studies", "convergence")
         (("studies", "portrait", "starts", 1), [2, -1], "portrait.starts[1][1] = -1: must be a share of the servers"),
         (("studies", "portrait", "starts", 0), "empty", "portrait.starts[0] = 'empty': must be a list of the shares"),
         (("studies", "portrait", "starts", 1), [1.0], "portrait.starts = [[1], [1.0]]: must not hold [1.0] twice"),
+        ((*V, "laws"), {}, "service.laws = {}: must be a mapping of at least one service law to its parameters"),
+        ((*V, "laws"), ["erlang"], "service.laws = ['erlang']: must be a mapping of at least one service law"),
+        ((*V, "laws", "normal"), {}, "service.laws.normal = {}: unknown key; must be one of exponential, "),
+        ((*V, "laws", "erlang"), {}, "service.laws.erlang.stages: is missing, must be an integer from 1 to 1000"),
+        ((*V, "laws", "erlang"), 4, "service.laws.erlang = 4: must be {stages: an integer from 1 to 1000}"),
+        ((*V, "laws", "erlang", "stages"), 2.5, "laws.erlang.stages = 2.5: must be an integer from 1 to 1000"),
+        ((*V, "laws", "erlang", "shape"), 2, "laws.erlang.shape = 2: unknown key; must be one of stages"),
+        ((*V, "laws", "exponential"), {"rate": 1}, "exponential = {'rate': 1}: must be {}, as this law has no"),
+        ((*V, "laws", "pareto", "shape"), 1, "pareto.shape = 1: must be a number greater than 1 and at most 1000 (the"),
+        ((*V, "laws", "weibull"), {"shape": 0}, "weibull.shape = 0: must be a number greater than 0.05"),
+        ((*V, "laws", "hyperexponential"), {"scv": 1}, "hyperexponential.scv = 1: must be a number greater than 1 and"),
+        ((*V, "N"), [10**7], "service.N[0] = 10000000: must be an integer from 1 to 10^6 (run server by server)"),
+        ((*V, "N"), [10**4], "service.events = 1e+06: must be at least the estimated"),
         # what the schema cannot say
         ((*P, "policies", "sq-distinct"), 200, "sq-distinct = 200: different servers are probed, must be at most"),
         ((*L, "replicates"), [3], "replicates = [3]: must hold one number for each of N = [100, 1000]"),
@@ -209,17 +243,35 @@ def test_the_profiles_are_valid(profile):
     assert plan.profile == profile
     assert plan.studies == [
         "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "convergence", "stationary",
-        "policies", "recursion", "finite_size",
+        "policies", "heavy_traffic", "constant_d", "recursion", "service", "finite_size",
     ]  # fmt: skip
 
 
 def test_the_schema_knows_the_policies():
     """A policy of the registry that is missing here could not be asked for; sq-half is the notebook's own."""
+    several = config._schema()["$defs"]["constant_d"]["properties"]["policies"]["properties"]
+    assert all(kind["$ref"].endswith("/probes") == registry.get(name).takes_d for name, kind in several.items())
     defined = config._schema()["$defs"]["policies"]["properties"]["policies"]["properties"]
     takes_d = {name: registry.get(name).takes_d for name in registry.policies()} | {"sq-half": True}
     assert {name: kind["$ref"].endswith("one_d") for name, kind in defined.items()} == takes_d
     distinct = {name for name in registry.policies() if registry.get(name).distinct}
     assert distinct == set(config.DISTINCT)
+
+
+def test_the_schema_knows_the_service_laws():
+    """With the parameters and the ranges that `service_law` takes."""
+    defined = config._schema()["$defs"]["service"]["properties"]["laws"]["properties"]
+    assert {name: set(config._resolve(kind).get("properties", {})) for name, kind in defined.items()} == {
+        name: set(checks) for name, (checks, _) in service._LAWS.items()
+    }
+    for name, kind in defined.items():
+        for parameter, allowed in kind.get("properties", {}).items():
+            lowest = allowed.get("minimum", allowed.get("exclusiveMinimum"))
+            service.service_law(name, **{parameter: allowed["maximum"]})
+            with pytest.raises(ValueError, match=f"{parameter} = "):
+                service.service_law(name, **{parameter: lowest if "exclusiveMinimum" in allowed else lowest - 1})
+            with pytest.raises(ValueError, match=f"{parameter} = "):
+                service.service_law(name, **{parameter: 2 * allowed["maximum"]})
 
 
 def test_split_makes_one_job_for_each_value():
@@ -253,8 +305,18 @@ def test_estimated_events():
     policies = {**stationary, "policies": {"random": 0, "sq": 2}}
     del policies["d"]
     assert config.estimated_events(policies) == pytest.approx(2 * config.estimated_events(stationary))
+    several = {"policies": {"sq": [2, 3], "jsq": [0]}, "N": [10, 20], "lam": [0.5, 0.9], "replicates": 2}
+    ladder = several | {"warm_up": [1, 2], "horizon": [3, 4], "shortest": 5}
+    expected = 10 * (1.5 * (5 + 6) + 1.9 * (10 + 30)) + 20 * (1.5 * (5 + 8) + 1.9 * (20 + 40))
+    assert config.estimated_events(ladder) == pytest.approx(2 * 3 * expected)
+    relaxations = several | {"N": [1, 100], "lam": [0.81], "warm_up": 3, "horizon": 1}  # alone at 1/(1-√λ)² = 100
+    assert config.estimated_events(relaxations) == pytest.approx(2 * 3 * 1.81 * 4 * (1 * 100 + 100 * 1.5 / 0.19))
     perturbed = trajectories | {"epsilon": [0.1, 0.2], "perturbation": [0, 1]}
     assert config.estimated_events(perturbed) == pytest.approx(2 * config.estimated_events(trajectories))
+    laws = stationary | {"laws": {"exponential": {}, "deterministic": {}, "erlang": {"stages": 2}}}
+    arrivals = 10 * 2 * (0.5 * (10 + 14) + 0.9 * (30 + 70))
+    expected = config.estimated_events(stationary) + 2 * config.PER_SERVER * arrivals
+    assert config.estimated_events(laws) == pytest.approx(expected)
     assert config.estimated_events({"d": [1], "lam_points": 9}) == 0
 
 

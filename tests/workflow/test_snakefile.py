@@ -35,7 +35,16 @@ if outputs:
     os._exit(0)
 """
 
-SIMULATIONS = {"trajectories", "ladder", "stationary", "policies", "recursion", "concentration", "finite_size"}
+COMPARED = {"policies", "heavy_traffic", "constant_d"}
+SIMULATIONS = {
+    "trajectories",
+    "ladder",
+    "stationary",
+    "recursion",
+    "concentration",
+    "service",
+    "finite_size",
+} | COMPARED
 CLAIMS = {"Checking the claims"}
 REPORT = {"Writing the report", "The verdict"}
 MESSAGE = re.compile(
@@ -126,12 +135,13 @@ def test_touching_reruns_nothing(project):
     [
         ("lib/dchoices/kernels/memory.py", after(*SIMULATIONS)),
         ("lib/dchoices/lumped.py", after(*SIMULATIONS)),
-        ("lib/dchoices/comparison.py", after("policies")),
+        ("lib/dchoices/comparison.py", after(*COMPARED)),
         (
             "lib/dchoices/kernels/drift.py",
             after("fluid", "portrait", "trajectories", "ladder", "recursion", "concentration", "convergence"),
         ),
         ("lib/dchoices/concentration.py", after("concentration")),
+        ("lib/dchoices/theory/general_service.py", CLAIMS | REPORT),
         ("lib/dchoices/tails.py", CLAIMS | REPORT),
         ("lib/dchoices/regimes.py", after("finite_size") | CLAIMS | REPORT),
         ("lib/dchoices/portrait.py", after("portrait")),

@@ -6,7 +6,17 @@ control under the same tolerances.
 
 from __future__ import annotations
 
-from dchoices.claims import concentration, critical, dispatch, fluid, relaxation, stationary  # noqa: F401  registers the claims
+from dchoices.claims import (  # noqa: F401  registers the claims
+    concentration,
+    critical,
+    dispatch,
+    fluid,
+    heavy_traffic,
+    messages,
+    relaxation,
+    service,
+    stationary,
+)
 from dchoices.claims.engine import REGISTRY, Claim
 
 CLAIMS: list[Claim] = sorted(REGISTRY.values(), key=lambda entry: entry.order)

@@ -14,6 +14,7 @@ from dchoices.kernels.jit import kernel, uncached_kernel
 from dchoices.kernels.sfc64 import next_word, unit
 
 SLICES = 1024  # parts of the ranking whose queue length is remembered as a first guess
+MANY_PROBES = 64  # from here on one draw and a power cost less than draws and roots for every binary digit
 REFRESH = 8192  # events after which the guesses are made anew; a wrong guess costs time, never exactness
 
 
@@ -43,8 +44,11 @@ def _shortest_probed(d, servers, a, b, c, counter):
     """Return the rank of the shortest of d servers probed with replacement, and the generator's state.
 
     It is the highest of d ranks, that of the highest of d uniforms; and the highest of 2^k uniforms is the 2^k-th root
-    of one, so that d takes as many draws as it has binary digits 1.
+    of one, so that d takes as many draws as it has binary digits 1. If d is large it is the d-th root of one.
     """
+    if d >= MANY_PROBES:
+        word, a, b, c, counter = next_word(a, b, c, counter)
+        return min(np.int64(unit(word) ** (1.0 / d) * servers), servers - 1), a, b, c, counter
     highest = 0.0
     root = 0
     while d >> root > 0:

@@ -20,7 +20,6 @@ from dchoices.plots.figure import (
     Datasets,
     Figure,
     Panel,
-    memoryless_response,
     nearest,
     response_axis,
 )
@@ -125,7 +124,7 @@ def _cost_panel(ds: xr.Dataset, looks: Mapping[str, tuple[str, str]], labels: Ma
     dims = (hv.Dimension("messages", label="messages per job"), hv.Dimension("value", label="mean response time"))
     lam = ds["λ"].item()
     limits = {
-        MEMORYLESS: [memoryless_response(lam, d) for d in PROBES],
+        MEMORYLESS: [closed_forms.sq_mean_response_time(lam, d) for d in PROBES],
         MEMORY: [closed_forms.fixed_point(lam, d)["mean_response_time"].item() for d in PROBES],
     }
     parts: list[Any] = []

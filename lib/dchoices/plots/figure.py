@@ -128,10 +128,6 @@ def at_d(ds: xr.Dataset | None, d: int) -> xr.Dataset | None:
     return ds.sel(d=d) if ds is not None and d in ds["d"].values else None
 
 
-def memoryless_response(lam: float, d: int) -> float:
-    return float(tail_of(closed_forms.sq_queue_length_pmf(lam, d))[1:].sum() / lam)
-
-
 def response_axis(longest: float) -> dict[str, Any]:
     """Return the options of a logarithmic axis of response times from 1 on."""
     ticks = (1, 1.5, 2, 3, 4, 6) if longest < 8 else (1, 2, 5, 10, 20, 50, 100)

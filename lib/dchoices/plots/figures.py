@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dchoices.plots import comparison, concentration, critical, dispatch, limits, lookup, paths, portrait, relaxation
+from dchoices.plots import (
+    comparison,
+    concentration,
+    critical,
+    dispatch,
+    heavy_traffic,
+    limits,
+    lookup,
+    messages,
+    paths,
+    portrait,
+    relaxation,
+    service,
+)
 from dchoices.plots.figure import Datasets, Figure
 
 MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
@@ -20,9 +33,12 @@ MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
     relaxation.relaxation,
     limits.memory,
     lookup.lookup,
+    heavy_traffic.heavy_traffic,
+    messages.messages,
     comparison.policies,
     critical.critical,
     critical.finite_size,
+    service.service,
 )
 
 

@@ -23,7 +23,6 @@ from dchoices.plots.figure import (
     at_d,
     example_d,
     largest,
-    memoryless_response,
     nearest,
     response_axis,
     simulated_d,
@@ -193,7 +192,7 @@ def _response_facts(shown: Sequence[int], lam: float) -> dict[int, tuple[float, 
     limits = {}
     for d in shown:
         with_memory = closed_forms.fixed_point(lam, d)["mean_response_time"].item()
-        limits[d] = (with_memory, memoryless_response(lam, d))
+        limits[d] = (with_memory, closed_forms.sq_mean_response_time(lam, d))
     return limits
 
 
@@ -206,12 +205,12 @@ def _response_panel(data: Datasets, d: int) -> Panel:
     lam = dense["λ"].values
     tips = [("fluid limit, load λ", "@lam{0.000}"), ("response time", "@response{0.000}")]
     parts: list[Any] = [
-        el.line(lam, [memoryless_response(v, d) for v in lam], dims, WITHOUT, "dashed", tooltips=tips),
+        el.line(lam, [closed_forms.sq_mean_response_time(v, d) for v in lam], dims, WITHOUT, "dashed", tooltips=tips),
         el.line(lam, dense["mean_response_time"], dims, WITH, width=2, tooltips=tips),
     ]
     for policy, color, look in ((MEMORYLESS, WITHOUT, "ring"), (MEMORY, WITH, "dot")):
         parts += _simulated(data, policy, d, "mean_response_time", dims, color, look)
-    longest = memoryless_response(float(lam[-1]), d)
+    longest = closed_forms.sq_mean_response_time(float(lam[-1]), d)
     options = response_axis(longest) | {"xlim": (0, 1)}
     return Panel(hv.Overlay(parts), f"mean response time, d = {d}", options)
 

@@ -19,11 +19,10 @@ import xarray as xr
 import yaml
 
 from dchoices import datasets, registry
-from dchoices.report import numbers
 
 STUDIES = (
     "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "convergence", "stationary",
-    "policies", "recursion", "finite_size",
+    "policies", "heavy_traffic", "constant_d", "recursion", "service", "finite_size",
 )  # fmt: skip
 HASH_DIGITS = 12
 TIMES = "times"  # folder of what jobs cost, in that of the run
@@ -122,18 +121,20 @@ class Study:
 
 
 def _as_list(value: Any) -> list[Any]:
-    if isinstance(value, dict) and any(
-        isinstance(inner, dict) for inner in value.values()
-    ):  # regimes, what each is run on
-        return [f"{name} ({_ranges(inner)})" for name, inner in value.items()]
-    if isinstance(value, dict):  # policies, each with its d
-        return [registry.label(policy, d) for policy, d in value.items()]
+    if isinstance(value, dict):  # policies, each with its d or several, or laws, each with its parameters
+        return [
+            registry.label(name, _inside(one))
+            for name, given in value.items()
+            for one in (given if isinstance(given, list) else [given])
+        ]
     return value if isinstance(value, list) else [value]
 
 
-def _ranges(values: Mapping[str, Any]) -> str:
-    lists = {key: value for key, value in values.items() if isinstance(value, list)}
-    return "; ".join(f"{key} {', '.join(map(numbers.plain, value))}" for key, value in lists.items())
+def _inside(given: int | dict[str, Any]) -> int | str:
+    """Return what stands in brackets behind a name: a number, or parameters by name, of which some are lists."""
+    if not isinstance(given, dict):
+        return given
+    return "; ".join(f"{name}={', '.join(map(str, _as_list(value)))}" for name, value in given.items())
 
 
 def _alike(values: list[Any]) -> bool:

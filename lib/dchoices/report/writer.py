@@ -63,6 +63,7 @@ class Writer:
             "listed": listed,
             "words": words,
             "policies_table": self.policies_table,
+            "messages_table": self.messages_table,
             "dataset_table": self.dataset_table,
             "times_table": self.times_table,
             "times": study.times,
@@ -158,6 +159,18 @@ class Writer:
             rows.append([row["label"], messages, f"[{shown}]{{.value}} [{words(interval)}]{{.interval}}", does])
         head = ["Policy", "Messages per job", "Mean response time, 95\u00a0% interval", "What it does"]
         return verdicts.pipe_table(head, rows, (18, 14, 29, 39))
+
+    def messages_table(self) -> str:
+        """Return a table of what policies cost in messages and in memory, and the delay that they leave."""
+        rows = []
+        for policy, row in self.figures["fig-messages"].facts["rows"].items():
+            value, half = row["delay"], row["delay_ci95"]
+            shown, interval = numbers.estimate(value, (value - half, value + half))
+            seen = f"[{shown}]{{.value}} [{words(interval)}]{{.interval}}"
+            delay = seen if value > 0 else f"none seen, below {numbers.plain(row['unseen'], 1)}"
+            rows.append([policy, numbers.plain(row["messages_per_job"]), numbers.plain(row["slots"]), delay])
+        head = ["Policy", "Messages per job", "Memory slots of the dispatcher", "R − 1, 95\u00a0% interval"]
+        return verdicts.pipe_table(head, rows, (20, 20, 24, 36))
 
     # ------------------------------------------------------------------------------------------------------- claims
 

@@ -12,11 +12,15 @@ import xarray as xr
 from scipy.optimize import brentq
 
 from dchoices import validation
+from dchoices.service import ServiceLaw, as_law
 from dchoices.variables import describe
 
 # λ is a double: the switch of the bound nearest to it, or a rounded expression for that switch such as 1 - 1/d,
 # lies within this many units in the last place, and counts as the switch itself.
 SWITCH_ULPS = 2
+# The Laplace transforms of service laws are known to this relative error, some by quadrature. Closer to a step of the
+# bound, in units of 1-λ, a load counts as at it.
+STEP_GUARD = 1e-11
 # Mass of the memoryless fixed point left beyond the last stored level.
 TAIL_MASS = 1e-16
 
@@ -32,12 +36,31 @@ def optimality_threshold(d: int) -> float:
     return 1 - 1 / validation.probes(d)
 
 
-def queue_bound(lam: float, d: int) -> int:
+def fewest_probes(lam: float) -> int:
+    """Return ⌊1/(1-λ)⌋ + 1, the least d with λ < 1 - 1/d, with which every job finds an idle server as N grows.
+
+    Decided in rational arithmetic. A load within `SWITCH_ULPS` of a threshold counts as at it: so it is 6 at λ = 0.8,
+    and 4 at λ = 2/3, though the double 2/3 is below it.
+
+    Raises
+    ------
+    ValueError
+        If the load is out of range.
+    """
+    lam = validation.load(lam)
+    return math.floor(1 / (1 - Fraction(lam) - SWITCH_ULPS * Fraction(math.ulp(lam)))) + 1
+
+
+def queue_bound(lam: float, d: int, service: str | ServiceLaw = "exponential") -> int:
     """Return Q(λ, d) = ⌈-log(1-λ) / log(λd+1)⌉, the largest queue length with mass at the fluid fixed point.
 
     Decided in rational arithmetic as the least Q with (1-λ)(1+λd)^Q >= 1, so no rounding of logarithms matters. A
     load within `SWITCH_ULPS` of a switch (an integer argument) counts as at the switch, where the bound is the
     lower integer: ``queue_bound(1 - 1/3, 3)`` is 1 though the double 1 - 1/3 exceeds 2/3.
+
+    For another service law it is a heuristic: the least Q with Σ_{i<Q} φ^-i >= 1/(d(1-λ)), where φ = E[exp(-λdS)] is
+    the probability that a server is not probed while it serves a job. So it is 1 up to λ = 1 - 1/d for every law,
+    smallest for the deterministic one, and at most ⌈1/(d(1-λ))⌉.
 
     Parameters
     ----------
@@ -45,13 +68,17 @@ def queue_bound(lam: float, d: int) -> int:
         Load λ in (0, 1).
     d : int
         Probes per job, >= 1.
+    service : str or ServiceLaw
+        "exponential", "deterministic", a law from `service_law`, or its label.
 
     Raises
     ------
     ValueError
         If an argument is out of range.
     """
-    lam, d = validation.load(lam), validation.probes(d)
+    lam, d, law = validation.load(lam), validation.probes(d), as_law(service)
+    if law.name != "exponential":
+        return _bound_of_law(lam, d, law)
     # Near a switch the product falls as λ grows, so the most favourable λ within the ulps is the lowest.
     low = Fraction(lam) - SWITCH_ULPS * Fraction(math.ulp(lam))
     level = max(1, math.floor(-math.log1p(-lam) / math.log1p(lam * d)) - 1)
@@ -59,6 +86,24 @@ def queue_bound(lam: float, d: int) -> int:
     while product < 1:
         level += 1
         product *= 1 + low * d
+    return level
+
+
+def _bound_of_law(lam: float, d: int, law: ServiceLaw) -> int:
+    """Return the least Q with φ^(Q-1) <= d(1-λ) Σ_{i<Q} φ^i.
+
+    At the load where the level changes every server is topped up to Q jobs whenever it is probed. Then a service
+    leaves one job less than before if there was no probe, with probability φ, else Q-1, and a share
+    u_0 = φ^(Q-1) / Σ_{i<Q} φ^i of services leaves the server idle, for 1/(λd) on average, until it is found. The share
+    of idle servers is 1-λ, so that u_0 = d(1-λ). No φ is divided by: it may underflow.
+    """
+    unprobed = law.laplace(lam * d)
+    share = d * (1 - (lam - SWITCH_ULPS * math.ulp(lam))) * (1 + STEP_GUARD)
+    level, power, total = 1, 1.0, 1.0
+    while power > share * total:
+        power *= unprobed
+        total += power
+        level += 1
     return level
 
 
@@ -143,6 +188,14 @@ def sq_queue_length_pmf(lam: float, d: int) -> np.ndarray:
         tail.append(mass)
         exponent = d * exponent + 1
     return -np.diff([*tail, 0.0])
+
+
+def sq_mean_response_time(lam: float, d: int) -> float:
+    """Return the mean response time of memoryless SQ(d) in the fluid limit, Σ_{i>=1} s_i / λ by Little's law."""
+    if d == 1:  # M/M/1, whose levels are many
+        return 1 / (1 - lam)
+    pmf = sq_queue_length_pmf(lam, d)
+    return float(pmf @ np.arange(len(pmf)) / lam)
 
 
 def fixed_point(lam: float, d: int) -> xr.Dataset:

@@ -1,16 +1,18 @@
-"""The fluid model with memory, linearised at its fixed point: how fast small deviations die out.
+"""The fluid models, linearised at their fixed points: how fast small deviations die out.
 
-In mode k the drift is linear but for the dispatch of the flow λR_k over the servers with observation k. Servers with an
-observation above k+1 obey rates of their own, 1, δ = λd and 1+δ, none of which is the slowest; the pairs with
-observation k or k+1 are closed.
+With memory, in mode k the drift is linear but for the dispatch of the flow λR_k over the servers with observation k.
+Servers with an observation above k+1 obey rates of their own, 1, δ = λd and 1+δ, none of which is the slowest; pairs
+with observation k or k+1 are closed.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dchoices import validation
-from dchoices.theory.closed_forms import fixed_point_state
+from dchoices.theory.closed_forms import fixed_point_state, sq_queue_length_pmf
 
 
 def linearised_drift(state: np.ndarray, k: int, d: int, lam: float) -> np.ndarray:
@@ -55,13 +57,63 @@ def linearised_drift(state: np.ndarray, k: int, d: int, lam: float) -> np.ndarra
     return jacobian
 
 
-def spectral_gap(lam: float, d: int) -> float:
-    """Return the rate at which the slowest deviation from the fixed point of SQ(d) with memory dies out.
+def memoryless_drift(lam: float, d: int) -> np.ndarray:
+    """Return the Jacobian of the drift of SQ(d) at its fixed point.
+
+    Parameters
+    ----------
+    lam : float
+        Load λ.
+    d : int
+        Probes per job.
+
+    Returns
+    -------
+    float64[L, L]
+        ∂(ds_i/dt)/∂s_j for i, j = 1, …, L, where s_i is the fraction of servers with at least i jobs and ds_i/dt =
+        λ(s_{i-1}^d - s_i^d) - (s_i - s_{i+1}); tridiagonal. Levels end where the fixed point does.
+    """
+    tails = sq_queue_length_pmf(lam, d)[::-1].cumsum()[::-1][1:]
+    arrivals = lam * d * tails ** (d - 1)  # λ ∂(s_i^d)/∂s_i
+    return np.diag(-arrivals - 1) + np.diag(arrivals[:-1], -1) + np.diag(np.ones(len(tails) - 1), 1)
+
+
+def relaxation_time(lam: float, d: int, N: int, policy: str = "sq-memory") -> float:
+    """Return how long N servers take to forget their start, in mean service times.
+
+    The longer of two: that of the fluid model, 1 over its spectral gap, and, for systems that are small for their load,
+    that of the jobs in excess, which N busy servers serve like a single queue M/M/1 that is N times as fast:
+    1/(N (1-√λ)²). They meet where N(1-λ) is of order 1 (derived from the model).
+
+    Parameters
+    ----------
+    lam : float
+        Load λ in (0, 1), away from the steps of the bound with Q >= 2, where relaxation is algebraic.
+    d : int
+        Probes per job, >= 1.
+    N : int
+        Servers.
+    policy : str
+        "sq-memory" or "sq".
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the load is at a step of the bound.
+    """
+    gap = spectral_gap(lam, d, policy)
+    if gap == 0:
+        raise ValueError(f"lam = {lam!r}: relaxes algebraically, must not be at a step of the bound at d = {d}")
+    return max(1 / gap, 1 / (validation.servers(N) * (1 - math.sqrt(lam)) ** 2))
+
+
+def spectral_gap(lam: float, d: int, policy: str = "sq-memory") -> float:
+    """Return the rate at which the slowest deviation from the fixed point of SQ(d) dies out, with memory or without.
 
     It is the distance from 0 to the nearest real part in the spectrum of the linearised drift, without the zero that
-    stands for the conserved number of servers: min(1, λd) below 1 - 1/d. At an integer argument of the bound the drift
-    has a kink, and it is the lower of the limits from either side: 0 at a level Q >= 2, where relaxation is algebraic,
-    and 1/d at the threshold (derived from the model).
+    stands for the conserved number of servers. With memory it is min(1, λd) below 1 - 1/d. At an integer argument of
+    the bound the drift has a kink, and it is the lower of the limits from either side: 0 at a level Q >= 2, where
+    relaxation is algebraic, and 1/d at the threshold (derived from the model).
 
     What happens next to a step with Q >= 2 shows in the fraction y of servers with observation k = Q-1. On the lower
     side y' = 0 ties the number of jobs n = k + 1 - 1/d - y to it, so that y' = -n' = 1 - λ - p_0. With y the servers
@@ -75,6 +127,8 @@ def spectral_gap(lam: float, d: int) -> float:
         Load λ in (0, 1).
     d : int
         Probes per job, >= 1.
+    policy : str
+        "sq-memory" or "sq".
 
     Raises
     ------
@@ -82,6 +136,12 @@ def spectral_gap(lam: float, d: int) -> float:
         If an argument is out of range.
     """
     lam, d = validation.load(lam), validation.probes(d)
+    if policy not in ("sq-memory", "sq"):
+        raise ValueError(f"policy = {policy!r}: must be sq-memory or sq")
+    if policy == "sq" and d == 1:  # M/M/1, whose levels have no end
+        return (1 - math.sqrt(lam)) ** 2
+    if policy == "sq":
+        return -float(np.linalg.eigvals(memoryless_drift(lam, d)).real.max())
     state = fixed_point_state(lam, d)
     k = len(state) - 2
     if not state[:, k].any():

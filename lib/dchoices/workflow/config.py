@@ -28,6 +28,10 @@ FLUID_GRID = ("d", "lam", "t_end", "t_step")  # what fluid.nc and trajectories.n
 DISTINCT = ("sq-distinct", "sq-memory-distinct")  # policies that probe d different servers
 STEP_TOLERANCE = 1e-9  # t_end / t_step may miss a whole number by rounding, not by more
 SUM_TOLERANCE = 1e-9  # as far as shares may miss 1, which is as far as `starts` lets them
+PER_SERVER = 25  # events of the lumped chain that cost as much time as an arrival run server by server
+# Relaxation time in heavy traffic, in units of 1/(1-λ), for estimates that need no linear algebra: that of SQ(2), the
+# longest but for M/M/1. With memory it is less, if λ is not next to a step of the bound.
+RELAXATION = 1.5
 SHOWN = 60  # characters of a value that an error message shows
 
 
@@ -159,7 +163,8 @@ def _check(config: Any) -> dict[str, Any]:
     checked: dict[str, Any] = _whole_numbers(config, _schema())
     for name, study in checked["studies"].items():
         _check_time_grid(f"studies.{name}", study)
-    _check_replicates(checked["studies"]["ladder"])
+    _check_one_for_each_size(checked["studies"], "ladder", ["replicates"])
+    _check_one_for_each_size(checked["studies"], "constant_d", ["warm_up", "horizon"])
     _check_distinct(checked["studies"]["policies"])
     _check_shares("studies.portrait.starts", checked["studies"]["portrait"]["starts"])
     trajectories, fluid = checked["studies"]["trajectories"], checked["studies"]["fluid"]
@@ -225,12 +230,13 @@ def _check_time_grid(field: str, study: Mapping[str, Any]) -> None:
         )
 
 
-def _check_replicates(study: Mapping[str, Any]) -> None:
-    if len(study["replicates"]) != len(study["N"]):
-        raise ConfigError(
-            f"studies.ladder.replicates = {_show(study['replicates'])}: must hold one number for each of "
-            f"N = {_show(study['N'])}"
-        )
+def _check_one_for_each_size(studies: Mapping[str, Any], name: str, keys: Sequence[str]) -> None:
+    study = studies[name]
+    for key in keys:
+        if len(study[key]) != len(study["N"]):
+            raise ConfigError(
+                f"studies.{name}.{key} = {_show(study[key])}: must hold one number for each of N = {_show(study['N'])}"
+            )
 
 
 def _check_distinct(study: Mapping[str, Any]) -> None:
@@ -261,30 +267,51 @@ def _jobs(config: Mapping[str, Any]) -> Iterator[Job]:
 
 
 def estimated_events(parameters: Mapping[str, Any]) -> float:
-    """Return the expected number of uniformised events, at rate N(1+λ), that a notebook simulates."""
+    """Return the expected number of uniformised events, at rate N(1+λ), that a notebook simulates.
+
+    Service that is not exponential is run server by server, where arrivals count for what they cost.
+    """
     if "regimes" in parameters:  # each of its systems gets as many
         return float(sum(given["events"] * _systems(given) for given in parameters["regimes"].values()))
     if "N" not in parameters:
         return 0.0
-    per_server = sum((1 + lam) * _duration(parameters, lam) for lam in parameters["lam"])
-    cases = math.prod(len(parameters[axis]) for axis in CASES if axis in parameters)
     sizes, replicates = parameters["N"], parameters["replicates"]
-    if isinstance(replicates, list):  # one number for each N
-        servers = sum(size * number for size, number in zip(sizes, replicates, strict=True))
-    else:
-        servers = sum(sizes) * replicates
-    return float(servers * per_server * cases)
+    per_replicate = [
+        size * sum(_rate(parameters, lam) * _duration(parameters, k, lam) for lam in parameters["lam"])
+        for k, size in enumerate(sizes)
+    ]
+    cases = math.prod(_cases(parameters[axis]) for axis in CASES if axis in parameters)
+    numbers = replicates if isinstance(replicates, list) else [replicates] * len(sizes)  # a list has one for each N
+    return float(cases * sum(events * number for events, number in zip(per_replicate, numbers, strict=True)))
 
 
 def _systems(regime: Mapping[str, Any]) -> int:
     return math.prod(len(regime.get(axis, [0])) for axis in ("d", "N", "offsets"))
 
 
-def _duration(parameters: Mapping[str, Any], lam: float) -> float:
-    """Return the simulated time of one replicate; that of a stationary run grows with its relaxation time."""
+def _rate(parameters: Mapping[str, Any], lam: float) -> float:
+    """Return the events per server and time, over all service laws where there are several."""
+    laws = parameters.get("laws", ["exponential"])
+    return sum(1 + lam if law == "exponential" else PER_SERVER * lam for law in laws)
+
+
+def _cases(values: Any) -> int:
+    """Return how many values there are, of a list or of a mapping to lists: of policies, each with its numbers of d."""
+    if isinstance(values, Mapping):
+        return sum(len(value) if isinstance(value, list) else 1 for value in values.values())
+    return len(values)
+
+
+def _duration(parameters: Mapping[str, Any], k: int, lam: float) -> float:
+    """Return the simulated time of one replicate at the k-th N; that of a stationary run grows with its relaxation."""
     if "t_end" in parameters:
         return float(parameters["t_end"])
-    return sum(max(parameters["shortest"], parameters[span] / (1 - lam)) for span in ("warm_up", "horizon"))
+    spans = [parameters[name] for name in ("warm_up", "horizon")]
+    if "shortest" not in parameters:  # in relaxation times
+        small_system = 1 / (parameters["N"][k] * (1 - math.sqrt(lam)) ** 2)
+        return float(sum(spans) * max(RELAXATION / (1 - lam), small_system))
+    units = [span[k] if isinstance(span, list) else span for span in spans]
+    return float(sum(max(parameters["shortest"], unit / (1 - lam)) for unit in units))
 
 
 def _check_budgets(plan: Plan) -> None:

@@ -1,0 +1,41 @@
+"""A constant number of probes with memory beside one that grows with N: how much delay is too much, and where."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from scipy import special
+
+from dchoices.theory.closed_forms import fewest_probes, optimality_threshold, sq_mean_response_time
+
+# The N at which SQ(⌈log N⌉) is looked at, and its probes there.
+LARGEST = 10**6
+MANY_PROBES = math.ceil(math.log(LARGEST))
+# Half of what SQ(⌈log N⌉) misses there in the limit: both sides of the claim have as far to go.
+HALF = 0.5
+# Where no delayed job was seen, as many may be expected: a Poisson number of mean 10 is 0 with probability 5e-5, which
+# is 5 % shared among a thousand cells.
+NONE_SEEN = 10
+
+
+def tolerated(lam: float) -> float:
+    """Return ε: half of R - 1 for SQ(⌈log N⌉) at N = 10^6 in the limit, which is λ^14 and a little more."""
+    return HALF * (sq_mean_response_time(lam, MANY_PROBES) - 1)
+
+
+def enough_servers(lam: float) -> float:
+    """Return N_0: with more servers the dispatcher with memory is out of known idle ones for a share ε of the time.
+
+    Their number is normal about N(1-1/d-λ), with variance N σ², σ² = 1/(2d) + λ²d/(1+λd): what one job finds and takes
+    varies by λ, which dies out at rate 2λd, and the busy servers, whose variance is λN, take theirs (linear noise about
+    the fixed point, derived from the model). A job that finds none waits for about one service at most.
+    """
+    d = fewest_probes(lam)
+    sigma = math.sqrt(1 / (2 * d) + lam**2 * d / (1 + lam * d))
+    return float(special.ndtri(tolerated(lam)) * sigma / (optimality_threshold(d) - lam)) ** 2
+
+
+def unseen(replicates: int, lam: Any, N: Any, horizon: Any) -> Any:
+    """Return the R - 1 that runs may miss in which no job was delayed, for numbers or arrays."""
+    return NONE_SEEN / (replicates * lam * N * horizon)
