@@ -31,6 +31,10 @@ DIMENSIONS = {
     "response_time": ("mean service times", "response time, waiting and service"),
     "i": ("jobs", "queue length"),
     "j": ("jobs", "observation"),
+    "point": ("1", "where the load lies: a regime, with its offset from a step"),
+    "side": ("1", "side of a step of the bound that the load is on"),
+    "step": ("jobs", "Q of the step of the bound from Q to Q + 1; 0: a load that is no step"),
+    "closeness": ("1", "distance of the load from a step of the bound, in units of 1 - λ there"),
     "example_load": ("jobs per server and mean service time", "load of an example"),
 }
 
@@ -85,6 +89,18 @@ _ESTIMATES = {
         "messages",
         "messages per job: query and reply of a probe count as two, a report as one",
     ),
+    "lowest_share": Variable(
+        ("point", "N", "d"), "1", "y, fraction of servers with observation Q - 1, Q the level of the nearest step"
+    ),
+    "response_excess": Variable(
+        ("point", "N", "d"), "mean service times", "mean response time less that of the fluid limit, R_N - R"
+    ),
+    "response_remainder": Variable(
+        ("point", "N", "d"),
+        "mean service times",
+        "R_N - R + y/λ, what servers of the lowest observation do not explain",
+    ),
+    "missed_zero": Variable(("point", "N", "d"), "1", "fraction of jobs not sent to a server with observation 0"),
 }
 
 VARIABLES: dict[str, Variable] = {
@@ -135,12 +151,20 @@ VARIABLES: dict[str, Variable] = {
         "longest queue seen: since the start on a time grid, else in the measured windows",
     ),
     "probes": Variable(("policy",), "probes per job", "the d of each policy; 0 for a policy without such a number"),
-    "warm_up": Variable(("service", "policy", "N", "d", "λ"), "mean service times", "time discarded before measuring"),
-    "horizon": Variable(("service", "policy", "N", "d", "λ"), "mean service times", "time measured after the warm-up"),
-    "warm_up_z": Variable(
-        ("service", "policy", "N", "d", "λ"), "1", "Student statistic of the mean queue in the two halves of the window"
+    "warm_up": Variable(
+        ("service", "policy", "point", "N", "d", "λ"), "mean service times", "time discarded before measuring"
     ),
-    "warm_up_ok": Variable(("service", "policy", "N", "d", "λ"), "1", "1 if the halves agree at level 0.001"),
+    "horizon": Variable(
+        ("service", "policy", "point", "N", "d", "λ"), "mean service times", "time measured after the warm-up"
+    ),
+    "warm_up_z": Variable(
+        ("service", "policy", "point", "N", "d", "λ"), "1",
+        "Student statistic of the mean queue in the two halves of the window",
+    ),
+    "warm_up_ok": Variable(
+        ("service", "policy", "point", "N", "d", "λ"), "1",
+        "1 if the halves agree, at level 0.001; of points 0.05 for all at once",
+    ),
     "queue_length_pmf": Variable(("d", "λ", "queue_length"), "1", "fraction of servers by queue length, fixed point"),
     "level": Variable(("d", "λ"), "jobs", "longest queue with mass at the fixed point, found without the formula"),
     "bound": Variable(("d", "λ"), "jobs", "Q(λ, d) = ⌈-log(1-λ)/log(λd+1)⌉"),
@@ -161,6 +185,12 @@ VARIABLES: dict[str, Variable] = {
     "decay_exponent_error": Variable(("start", "d", "λ"), "1", "half-width of the interval: decay exponent"),
     "spectral_gap": Variable(
         ("d", "λ"), "1/mean service time", "rate of the slowest deviation in the linearised fluid model"
+    ),
+    "load": Variable(("point", "N", "d"), "jobs per server and mean service time", "load λ of a point"),
+    "offset": Variable(("point",), "1", "distance of the load from the step λ_Q, in units of (1 - λ_Q) N^(-Q/(Q+1))"),
+    "response_step": Variable(
+        ("side", "step", "d", "closeness"), "mean service times",
+        "|R(λ_Q ± ε) - R(λ_Q)|, mean response time of the fluid limit at and next to a step",
     ),
 }  # fmt: skip
 

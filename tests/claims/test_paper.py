@@ -12,6 +12,7 @@ from dchoices.claims import engine, paper
 from dchoices.constant_d import enough_servers, tolerated
 from dchoices.heavy_traffic import limit_response
 from dchoices.theory.closed_forms import sq_queue_length_pmf
+from made_up_regimes import SYSTEMS, finite_size
 
 LOADS = [0.3, 0.4, 0.6, 0.72, 0.85, 0.9, 0.995]
 PROBES = [1, 2, 3]
@@ -253,6 +254,7 @@ def study(**changes):
         "service": service(),
         "heavy_traffic": saturating(),
         "constant_d": enough(),
+        "finite_size": finite_size(),
     }
     return {**parts, **changes}
 
@@ -294,6 +296,57 @@ def test_a_dispatcher_that_ignores_its_memory_is_caught(claim):
 )
 def test_poor_data_is_inconclusive(claim, poor):
     assert verdict(claim, study(stationary=poor())) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("claim", "wrong"),
+    [
+        ("N2", {"orders": {"threshold": -1 / 3}}),
+        ("N2", {"orders": {"threshold": -0.7}}),
+        ("N3", {"orders": {"step-2": -1 / 2}}),
+        ("N3", {"orders": {"step-2": -1 / 4}}),
+        ("N3", {"orders": {"step-3": -1 / 3}}),
+        ("N3", {"orders": {"step-3": -1 / 5}}),
+        ("N5", {"orders": {"threshold": -1}}),
+        ("N5", {"orders": {"above": -1 / 2}}),
+        ("N5", {"orders": {"above": -3 / 2}}),
+        ("N5", {"orders": {"step-2": -1 / 2}}),
+        ("N5", {"decay": 0.003}),
+        ("N5", {"remainder": 0.5}),
+    ],
+)
+def test_wrong_orders_in_N_are_caught(claim, wrong):
+    assert verdict(claim, study(finite_size=finite_size(**wrong))) == "fail"
+
+
+@pytest.mark.parametrize("claim", ["N2", "N3", "N5"])
+@pytest.mark.parametrize(
+    "poor",
+    [
+        lambda: finite_size({name: (d, [10, 20, 40]) for name, (d, _) in SYSTEMS.items()}, width=0.2),
+        lambda: finite_size({name: (d, N[:2]) for name, (d, N) in SYSTEMS.items()}),
+        lambda: finite_size(width=0.3),
+        lambda: (runs := finite_size()).assign(warm_up_ok=0 * runs.warm_up_ok),
+        lambda: finite_size().isel(point=[]),
+    ],
+    ids=["few servers", "short ladder", "wide intervals", "short warm-up", "no runs"],
+)
+def test_poor_ladders_are_inconclusive(claim, poor):
+    assert verdict(claim, study(finite_size=poor())) == "inconclusive"
+
+
+@pytest.mark.parametrize("power", [0.45, 1.0, 2.0])
+def test_a_limit_without_the_root_is_caught(power):
+    """All changes to a power that makes a root another one, or a line."""
+    runs = finite_size()
+    assert verdict("N4", study(finite_size=runs.assign(response_step=runs.response_step**power))) == (
+        "pass" if power == 1 else "fail"
+    )
+
+
+def test_a_limit_that_rounding_blurs_is_inconclusive():
+    runs = finite_size()
+    assert verdict("N4", study(finite_size=runs.assign(response_step=1e-12 * runs.response_step))) == "inconclusive"
 
 
 def test_intervals_hold_for_all_cells_at_once():

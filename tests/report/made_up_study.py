@@ -11,6 +11,7 @@ from dchoices import registry
 from dchoices.heavy_traffic import limit_response
 from dchoices.theory import closed_forms, spectrum
 from dchoices.theory.general_service import service_fixed_point
+from made_up_regimes import finite_size
 
 LEVELS = 8
 POLICIES = ("sq-memory", "sq")
@@ -464,7 +465,7 @@ def claims():
 
 def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0.95), policies=POLICIES,
           replicates=4, n_loads=60, t_step=0.25, side_by_side=SIDE_BY_SIDE, tail_sizes=(200, 300, 450, 700),
-          perturbation=(0, 1), laws=LAWS):  # fmt: skip
+          perturbation=(0, 1), laws=LAWS, regimes=None):  # fmt: skip
     """Return the datasets of a made-up study."""
     rng = np.random.default_rng(7)
     path = fluid(d, loads, np.arange(0, 20 + t_step / 2, t_step))
@@ -482,6 +483,7 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
         "constant_d": constant_d({name: [2, 3] for name in policies} | {"sq-log": [0], "jsq": [0]}),
         "recursion": recursion(rng, policies, ["empty", "overloaded-3"], d, loads),
         "service": service(np.random.default_rng(7), laws, d, loads, replicates),
+        "finite_size": finite_size(regimes).assign_attrs(attrs("finite_size") | {"replicates": 20}),
     }
 
 

@@ -16,7 +16,7 @@ from made_up_study import portrait as made_up_portrait
 ANCHORS = [
     "fig-portrait", "fig-trajectories", "fig-error", "fig-starts", "fig-concentration", "fig-idle", "fig-recursion",
     "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-lookup", "fig-heavy-traffic",
-    "fig-messages", "fig-policies", "fig-service",
+    "fig-messages", "fig-policies", "fig-critical", "fig-finite-size", "fig-service",
 ]  # fmt: skip
 
 SHAPES = {
@@ -30,6 +30,7 @@ SHAPES = {
     "too few numbers of servers for a tail": {"tail_sizes": (200, 300)},
     "no control of the tail": {"perturbation": (0,)},
     "one policy": {"side_by_side": ("jsq",)},
+    "few regimes": {"regimes": {"threshold": ([2], [100]), "step-2": ([1], [100, 1000])}},
     "a policy of one's own": {"side_by_side": ("my-policy",)},
     "one service law": {"laws": ("pareto(shape=1.5)",)},
 }
@@ -75,6 +76,19 @@ def test_tails_are_drawn_straight_where_they_belong(datasets):
     assert 1 < system[0] < system[1]
     assert control == pytest.approx((0.5, 0.5), abs=0.01)
     assert figure.facts["medians"] == pytest.approx([200**-0.5, 700**-0.5])
+
+
+def test_what_the_figures_of_finite_size_tell(datasets):
+    facts = {figure.anchor: figure.facts for figure in plots.make_figures(datasets)}
+    window, orders = facts["fig-critical"], facts["fig-finite-size"]
+    assert {d: found[0] for d, found in window["constants"].items()} == pytest.approx({2: 1.0, 3: 1.5})
+    assert window["exponents"][2][1][0] == pytest.approx(-1 / 3)
+    assert window["exponents"][3][2][0] == pytest.approx(-1 / 4)
+    assert orders["later"]["level"] == 2
+    _, _, enough = orders["later"]["by_d"][1]
+    runs = datasets["finite_size"].sel(point="step-2", d=1)
+    part = runs.response_remainder * runs["load"] / runs.lowest_share  # falls as N^(-1/3)
+    assert enough == pytest.approx(10_000 * (float(part.sel(N=10_000)) / 0.1) ** 3)
 
 
 def test_what_the_relaxation_figure_tells(datasets):

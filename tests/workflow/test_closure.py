@@ -150,4 +150,5 @@ def test_the_real_package(monkeypatch):
             "constant_d",
             "recursion",
             "service",
+            "finite_size",
         }

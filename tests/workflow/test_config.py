@@ -38,6 +38,9 @@ studies:
               replicates: 3, events: 1.0e+6}
   service: {laws: {exponential: {}, erlang: {stages: 4}, pareto: {shape: 1.5}}, policies: [sq-memory], N: [100], d: [2],
             lam: [0.4], warm_up: 2, horizon: 2, shortest: 20, replicates: 3, events: 1.0e+6}
+  finite_size: {regimes: {threshold: {d: [2], N: [10, 20], offsets: [-1, 0, 1], events: 1000},
+                          above: {d: [1, 2], N: [10], events: 500}, step-2: {d: [1], N: [10], events: 500}},
+                steps: [2], closeness: [1.0e-4, 0.001, 0.01], replicates: 4, events: 1.0e+6}
 """)
 
 
@@ -64,6 +67,7 @@ L = ("studies", "ladder")
 S = ("studies", "stationary")
 P = ("studies", "policies")
 C = ("studies", "concentration")
+F = ("studies", "finite_size")
 R = ("studies", "convergence")
 V = ("studies", "service")
 H = ("studies", "heavy_traffic")
@@ -108,6 +112,14 @@ D = ("studies", "constant_d")
         ((*L, "replicates"), [3, 1], "ladder.replicates[1] = 1: must be an integer of at least 2"),
         ((*L, "split"), ["N"], "ladder.split[0] = 'N': must be one of d, lam"),
         (("studies", "recursion", "policies"), ["jsq"], "recursion.policies[0] = 'jsq': must be one of sq-memory, sq"),
+        ((*F, "regimes", "threshold", "d"), [1], "threshold.d[0] = 1: must be an integer from 2 to 10000 (for"),
+        ((*F, "regimes", "above", "offsets"), [1], "above.offsets = [1]: unknown key; must be one of d, N, events"),
+        ((*F, "regimes"), {"step-4": {}}, "regimes.step-4 = {}: unknown key, did you mean step-"),
+        ((*F, "regimes"), {}, "finite_size.regimes.threshold: is missing, must be a mapping of keys to values"),
+        ((*F, "steps"), [1], "finite_size.steps[0] = 1: must be an integer from 2 to 6"),
+        ((*F, "closeness"), [0.1], "finite_size.closeness = [0.1]: must be a list of at least three numbers"),
+        ((*F, "replicates"), 3, "finite_size.replicates = 3: must be an integer of at least 4"),
+        ((*F, "events"), 6000, "studies.finite_size.events = 6e+03: must be at least the estimated 7.5e+03"),
         (("studies", "recursion", "starts"), [], "recursion.starts = []: must be a list of at least one value, each"),
         ((*R, "starts"), ["fixed-point"], "starts[0] = 'fixed-point': must be empty, overloaded-<m> or stale-<m>"),
         ((*R, "levels"), [0], "convergence.levels[0] = 0: must be an integer from 1 to 20"),
@@ -231,7 +243,7 @@ def test_the_profiles_are_valid(profile):
     assert plan.profile == profile
     assert plan.studies == [
         "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "convergence", "stationary",
-        "policies", "heavy_traffic", "constant_d", "recursion", "service",
+        "policies", "heavy_traffic", "constant_d", "recursion", "service", "finite_size",
     ]  # fmt: skip
 
 
@@ -288,6 +300,8 @@ def test_estimated_events():
     stationary = {"policies": ["sq"], "N": [10], "d": [2], "lam": [0.5, 0.9], "replicates": 2}
     stationary |= {"warm_up": 3, "horizon": 7, "shortest": 10}
     assert config.estimated_events(stationary) == pytest.approx(10 * 2 * (1.5 * (10 + 14) + 1.9 * (30 + 70)))
+    regimes = GOOD["studies"]["finite_size"]
+    assert config.estimated_events(regimes) == pytest.approx(2 * 3 * 1000 + 3 * 500)
     policies = {**stationary, "policies": {"random": 0, "sq": 2}}
     del policies["d"]
     assert config.estimated_events(policies) == pytest.approx(2 * config.estimated_events(stationary))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dchoices.claims import (  # noqa: F401  registers the claims
     concentration,
+    critical,
     dispatch,
     fluid,
     heavy_traffic,

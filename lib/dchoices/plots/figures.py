@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dchoices.plots import (
     comparison,
     concentration,
+    critical,
     dispatch,
     heavy_traffic,
     limits,
@@ -35,6 +36,8 @@ MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
     heavy_traffic.heavy_traffic,
     messages.messages,
     comparison.policies,
+    critical.critical,
+    critical.finite_size,
     service.service,
 )
 

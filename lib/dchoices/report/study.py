@@ -22,7 +22,7 @@ from dchoices import datasets, registry
 
 STUDIES = (
     "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "convergence", "stationary",
-    "policies", "heavy_traffic", "constant_d", "recursion", "service",
+    "policies", "heavy_traffic", "constant_d", "recursion", "service", "finite_size",
 )  # fmt: skip
 HASH_DIGITS = 12
 TIMES = "times"  # folder of what jobs cost, in that of the run
@@ -131,8 +131,10 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _inside(given: int | dict[str, Any]) -> int | str:
-    """Return what stands in brackets behind a name: a number, or parameters by name."""
-    return ", ".join(f"{name}={value}" for name, value in given.items()) if isinstance(given, dict) else given
+    """Return what stands in brackets behind a name: a number, or parameters by name, of which some are lists."""
+    if not isinstance(given, dict):
+        return given
+    return "; ".join(f"{name}={', '.join(map(str, _as_list(value)))}" for name, value in given.items())
 
 
 def _alike(values: list[Any]) -> bool:

@@ -271,6 +271,8 @@ def estimated_events(parameters: Mapping[str, Any]) -> float:
 
     Service that is not exponential is run server by server, where arrivals count for what they cost.
     """
+    if "regimes" in parameters:  # each of its systems gets as many
+        return float(sum(given["events"] * _systems(given) for given in parameters["regimes"].values()))
     if "N" not in parameters:
         return 0.0
     sizes, replicates = parameters["N"], parameters["replicates"]
@@ -281,6 +283,10 @@ def estimated_events(parameters: Mapping[str, Any]) -> float:
     cases = math.prod(_cases(parameters[axis]) for axis in CASES if axis in parameters)
     numbers = replicates if isinstance(replicates, list) else [replicates] * len(sizes)  # a list has one for each N
     return float(cases * sum(events * number for events, number in zip(per_replicate, numbers, strict=True)))
+
+
+def _systems(regime: Mapping[str, Any]) -> int:
+    return math.prod(len(regime.get(axis, [0])) for axis in ("d", "N", "offsets"))
 
 
 def _rate(parameters: Mapping[str, Any], lam: float) -> float:
