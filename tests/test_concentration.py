@@ -23,12 +23,13 @@ T = [0.0, 0.5, 2.0]
 def test_following_a_path_is_advancing_step_by_step(policy, N, lam, start, steps):
     ours, theirs = (chain(policy, N, min(2, N), lam, seed=5, start=start) for _ in range(2))
     room = len(ours.by_queue)
-    path = ours.follow(np.array(steps))
-    for step, counts in zip(steps, path, strict=True):
+    path, observed = ours.follow(np.array(steps))
+    for step, counts, seen in zip(steps, path, observed, strict=True):
         theirs.advance(step)
         levels = min(len(counts), len(theirs.by_queue))
         assert (counts[:levels] == theirs.by_queue[:levels]).all()
-        assert counts.sum() == N
+        assert (seen[:levels] == theirs.by_observation[:levels]).all()
+        assert counts.sum() == seen.sum() == N
     assert ours.sent_by_queue.sum() == theirs.sent_by_queue.sum()
     assert (ours._rng == theirs._rng).all()
     assert (path.shape[1] > room) == (start == "overloaded-12")

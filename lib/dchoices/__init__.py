@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _EXPORTS = {
+    "bound_grid": "theory.levels",
     "compare": "comparison",
     "distance_to_fixed_point": "relaxation",
     "distance_to_switch": "theory.closed_forms",
@@ -21,9 +22,12 @@ _EXPORTS = {
     "finite_size": "regimes",
     "fixed_point": "theory.closed_forms",
     "fixed_point_grid": "theory.closed_forms",
+    "fluctuations": "variances",
+    "fluctuations_below_threshold": "theory.fluctuations",
     "fluid_dispatch": "convergence",
     "fluid_path": "theory.fluid",
     "fluid_paths": "convergence",
+    "loads_around_switch": "theory.levels",
     "mixed": "starts",
     "optimality_threshold": "theory.closed_forms",
     "overloaded": "starts",
@@ -34,6 +38,8 @@ _EXPORTS = {
     "register_policy": "registry",
     "relaxation_rates": "relaxation",
     "relaxation_time": "theory.spectrum",
+    "replacement_gap": "replacement",
+    "replacement_limit": "theory.replacement",
     "service_fixed_point": "theory.general_service",
     "service_law": "service",
     "simulate": "simulation",

@@ -114,7 +114,7 @@ def _distances(
         for replicate in range(first, min(first + BATCH, replicates)):
             key = stream(seed, POLICY, N, d, lam, "empty", replicate, *labels)
             load = _perturbed(lam, scale / math.sqrt(N), key) if scale else lam
-            counts.append(LumpedChain(policy, N, d, load, start, key).follow(steps))
+            counts.append(LumpedChain(policy, N, d, load, start, key).follow(steps)[0])
         distances.append(total_variation(stack(counts) / N, path).max(axis=-1))
         progress.update(round(N * (1 + lam) * grid[-1] * len(counts)))
     return np.concatenate(distances)

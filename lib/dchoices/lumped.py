@@ -111,7 +111,7 @@ class LumpedChain:
         return events
 
     def follow(self, steps: np.ndarray) -> np.ndarray:
-        """Run a policy with memory for several durations; return the servers by queue length after each.
+        """Run a policy with memory for several durations; return the servers by queue and by observation after each.
 
         The same path as `advance` for each in turn, without what it costs to enter a kernel so often: more than the
         events of a small system.
@@ -123,20 +123,20 @@ class LumpedChain:
 
         Returns
         -------
-        int64[T, L]
+        int64[2, T, L]
         """
         events = self._clock.poisson(self.N * (1 + self.lam) * steps)
-        by_queue = np.zeros((len(events), len(self._sent)), dtype=np.int64)
-        done = self._follow(events, by_queue)
+        servers = np.zeros((2, len(events), len(self._sent)), dtype=np.int64)
+        done = self._follow(events, servers)
         while done < len(events):
             self._grow()
-            by_queue = np.pad(by_queue, [(0, 0), (0, len(self._sent) - by_queue.shape[1])])
-            done += self._follow(events[done:], by_queue[done:])
-        return by_queue
+            servers = np.pad(servers, [(0, 0), (0, 0), (0, len(self._sent) - servers.shape[2])])
+            done += self._follow(events[done:], servers[:, done:])
+        return servers
 
-    def _follow(self, events: np.ndarray, by_queue: np.ndarray) -> int:
+    def _follow(self, events: np.ndarray, servers: np.ndarray) -> int:
         distinct, sent = self.policy.distinct, self._sent.reshape(-1)
-        return int(memory.follow(self._d, distinct, self.lam, events, self._table, self._rng, sent, by_queue))
+        return int(memory.follow(self._d, distinct, self.lam, events, self._table, self._rng, sent, *servers))
 
     def _run(self, events: int) -> int:
         if self.policy.memory:

@@ -52,6 +52,20 @@ def positive(name: str, value: Any, zero: bool = False) -> float:
     return float(value)
 
 
+def observed_until(t_end: Any, warm_up: Any) -> tuple[float, float]:
+    """Return the end of a run that is observed from `warm_up` on, and the warm-up.
+
+    Raises
+    ------
+    ValueError
+        If they are no times with 0 <= warm_up < t_end.
+    """
+    t_end, warm_up = positive("t_end", t_end), positive("warm_up", warm_up, zero=True)
+    if warm_up >= t_end:
+        raise ValueError(f"warm_up = {warm_up:g}: must be less than t_end = {t_end:g}")
+    return t_end, warm_up
+
+
 def load(value: Any, name: str = "lam") -> float:
     """Return the load λ as a float in (0, 1).
 

@@ -84,6 +84,15 @@ _ESTIMATES = {
     "mass_above_bound": Variable(
         ("service", "policy", "N", "d", "λ"), "1", "fraction of servers with more than Q(λ, d) jobs (d = 0: than 1)"
     ),
+    "n_var_busy": Variable(("N", "d", "λ"), "1", "N times the stationary variance of the fraction of busy servers"),
+    "n_var_known_idle": Variable(
+        ("N", "d", "λ"), "1", "N times the stationary variance of the fraction of servers with observation 0"
+    ),
+    "n_replacement": Variable(
+        ("policy", "N", "d", "λ"),
+        "mean service times",
+        "N times what probing with replacement adds to the mean response time",
+    ),
     "messages_per_job": Variable(
         ("service", "policy", "N", "d", "λ"),
         "messages",
@@ -168,6 +177,7 @@ VARIABLES: dict[str, Variable] = {
     "queue_length_pmf": Variable(("d", "λ", "queue_length"), "1", "fraction of servers by queue length, fixed point"),
     "level": Variable(("d", "λ"), "jobs", "longest queue with mass at the fixed point, found without the formula"),
     "bound": Variable(("d", "λ"), "jobs", "Q(λ, d) = ⌈-log(1-λ)/log(λd+1)⌉"),
+    "decided_exactly": Variable(("d", "λ"), "1", "1 if it took rational arithmetic to find the level"),
     "distance": Variable(
         ("example_load", "t"), "1", "total variation between the full states of a fluid path and its fixed point"
     ),

@@ -62,8 +62,8 @@ def test_a_claim_that_cannot_be_registered_is_refused(given, message):
 
 @pytest.mark.parametrize("model", ["lower", "higher", "log(λd)", "floor"])
 def test_every_wrong_bound_differs_from_the_bound(model):
-    wrong, right = stationary._bounds(model), stationary._bounds(engine.CLAIM)
-    assert wrong(0.9, 2) != right(0.9, 2)
+    assert stationary._bound(engine.CLAIM, 3, 0.9, 2) == 3
+    assert stationary._bound(model, 3, 0.9, 2) != 3
 
 
 def test_command_line_names_a_missing_dataset(tmp_path, capsys):

@@ -195,6 +195,31 @@ def service(sizes=(10_000,), ci95=1e-4, loads=(0.4, 0.6, 0.72, 0.925), laws=tupl
     )  # fmt: skip
 
 
+def gaps(sizes=(20, 80, 320), ci95=0.01, exponent=-1.0, factor=1.0, policies=("sq-memory", "sq"), loads=(0.3, 0.7)):
+    """N times the cost of replacement: its limit, times a factor and a power of N over the largest N."""
+    limits = np.array([[[dc.replacement_limit(lam, 2, policy) for lam in loads]] for policy in policies])
+    power = (np.array(sizes, float) / max(sizes)) ** (exponent + 1)
+    values = factor * limits[:, None] * power[:, None, None]
+    dims = ("policy", "N", "d", "λ")
+    return xr.Dataset(
+        {"n_replacement": (dims, values), "n_replacement_ci95": (dims, np.full(values.shape, ci95))},
+        {"policy": list(policies), "N": list(sizes), "d": [2], "λ": list(loads)},
+        {"replicates": 20},
+    )
+
+
+def variances(N=1000, ci95=0.01, busy=1.0, known_idle=1.0):
+    """N times the stationary variances over a grid: their limits below the threshold, times a factor each."""
+    loads, ds, dims = [0.1, 0.3, 0.6], [2, 5], ("N", "d", "λ")
+    limits = np.array(
+        [[dc.fluctuations_below_threshold(lam, d) if lam < 1 - 1 / d else (0.4, 0.1) for lam in loads] for d in ds]
+    )[None]
+    arrays = {"n_var_busy": limits[..., 0] * busy, "n_var_known_idle": limits[..., 1] * known_idle}
+    widths = {f"{name}_ci95": (dims, array * ci95) for name, array in arrays.items()}
+    arrays = {name: (dims, array) for name, array in arrays.items()}
+    return xr.Dataset({**arrays, **widths}, {"N": [N], "d": ds, "λ": loads}, {"replicates": 40})
+
+
 HEAVY = {"sq-memory": [2], "sq": [2, 3]}
 CONSTANT = {"sq-memory": [3, 6, 21], "sq": [3, 6, 21], "sq-log": [0]}
 
@@ -246,12 +271,15 @@ def study(**changes):
     parts = {
         "stationary": stationary(),
         "fixed_points": dc.fixed_point_grid(np.linspace(0.05, 0.99, 40), PROBES),
+        "bound_grid": dc.bound_grid(np.linspace(0.05, 0.99, 40), PROBES),
         "convergence": settling(),
         "trajectories": right,
         "ladder": ladder(),
         "recursion": paths(),
         "concentration": tails(exponential),
         "service": service(),
+        "fluctuations": variances(),
+        "replacement": gaps(),
         "heavy_traffic": saturating(),
         "constant_d": enough(),
         "finite_size": finite_size(),
@@ -347,6 +375,12 @@ def test_a_limit_without_the_root_is_caught(power):
 def test_a_limit_that_rounding_blurs_is_inconclusive():
     runs = finite_size()
     assert verdict("N4", study(finite_size=runs.assign(response_step=1e-12 * runs.response_step))) == "inconclusive"
+
+
+def test_one_wrong_level_of_the_grid_fails_the_bound(right):
+    wrong = right["bound_grid"].copy(deep=True)
+    wrong["level"][1, 7] += 1
+    assert verdict("P4", study(bound_grid=wrong)) == "fail"
 
 
 def test_intervals_hold_for_all_cells_at_once():
@@ -620,6 +654,26 @@ def test_the_threshold_itself_is_no_cell(distance):
     assert not any("0.66" in cell.at for cell in cells)
 
 
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        (lambda: variances(N=100), "inconclusive"),
+        (lambda: variances(ci95=0.05), "inconclusive"),
+        (lambda: variances().sel({"λ": [0.6], "d": [2]}), "inconclusive"),
+        (lambda: variances(busy=1.1), "fail"),
+        (lambda: variances(known_idle=0.9), "fail"),
+    ],
+    ids=["few servers", "wide intervals", "above the threshold", "busy servers", "known idle servers"],
+)
+def test_variances_that_are_not_the_conjecture(runs, expected):
+    assert verdict("N1", study(fluctuations=runs())) == expected
+
+
+def test_variances_are_judged_where_known_idle_servers_do_not_run_out():
+    cells = list(engine.REGISTRY["N1"].check(study(), engine.CLAIM))
+    assert len(cells) == 2 * 5  # all but λ = 0.6, d = 2
+
+
 def cells_of(claim, data, model=engine.CLAIM):
     return list(engine.REGISTRY[claim].check(data, model))
 
@@ -719,3 +773,22 @@ def test_delays_of_small_systems_do_not_matter():
 )
 def test_poor_ladders_of_a_constant_d_are_inconclusive(poor):
     assert verdict("P8", study(constant_d=poor())) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        (lambda: gaps(sizes=(20,)), "inconclusive"),
+        (lambda: gaps(sizes=(2, 4)), "inconclusive"),
+        (lambda: gaps(ci95=0.1), "inconclusive"),
+        (lambda: gaps(loads=(0.5,)), "inconclusive"),
+        (lambda: gaps(policies=("sq",)), "inconclusive"),
+        (lambda: gaps(factor=1.3), "fail"),
+        (lambda: gaps(factor=-1.0), "fail"),
+        (lambda: gaps(exponent=-0.5), "fail"),
+        (lambda: gaps(exponent=-1.5), "fail"),
+    ],
+    ids=["one N", "few servers", "wide intervals", "at a step", "no memory", "factor", "sign", "slow", "fast"],
+)
+def test_costs_of_replacement_that_are_not_the_conjecture(runs, expected):
+    assert verdict("N8", study(replacement=runs())) == expected

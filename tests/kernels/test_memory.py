@@ -215,15 +215,17 @@ def test_following_is_advancing_interval_by_interval(way):
     events = np.array([30, 0, 20, 60])
     ours, theirs = (table_of({(0, 0): 3}, levels=8) for _ in range(2))
     sent, rng = np.zeros((2, 64), np.int64), [sfc64.initial_state(np.random.SeedSequence(1)) for _ in range(2)]
-    left, by_queue = events.copy(), np.full((4, 8), -1)
-    done = memory.follow(1, False, 3.0, left, ours, rng[0], sent[0], by_queue)
+    left, by_queue, by_observation = events.copy(), np.full((4, 8), -1), np.full((4, 8), -1)
+    done = memory.follow(1, False, 3.0, left, ours, rng[0], sent[0], by_queue, by_observation)
     assert done < 4
     for interval in range(done + 1):
         remaining = memory.advance(1, False, 3.0, events[interval], theirs, rng[1], sent[1])
         assert remaining == left[interval]
         assert interval == done or (by_queue[interval] == theirs.sum(axis=0)).all()
+        assert interval == done or (by_observation[interval] == theirs.sum(axis=1)).all()
     assert left[done] > 0
     assert (left[done + 1 :] == events[done + 1 :]).all()
+    assert (by_queue[done:] == by_observation[done:]).all()
     assert (by_queue[done:] == -1).all()
     assert (ours == theirs).all()
     assert (sent[0] == sent[1]).all()

@@ -9,8 +9,11 @@ import xarray as xr
 from dchoices import datasets as dc_datasets
 from dchoices import registry
 from dchoices.heavy_traffic import limit_response
-from dchoices.theory import closed_forms, spectrum
+from dchoices.theory import closed_forms, levels, spectrum
+from dchoices.theory.fluctuations import fluctuations_below_threshold
 from dchoices.theory.general_service import service_fixed_point
+from dchoices.theory.replacement import replacement_limit
+from dchoices.variables import describe
 from made_up_regimes import finite_size
 
 LEVELS = 8
@@ -160,7 +163,6 @@ def fixed_points(d, n_loads):
     )
     points = [[closed_forms.fixed_point(lam, k) for lam in dense] for k in d]
     pmf = np.array([[padded(p["queue_length_pmf"].values, 20) for p in row] for row in points])
-    bound = np.array([[closed_forms.queue_bound(lam, k) for lam in dense] for k in d])
     response = (pmf * np.arange(20)).sum(-1) / dense
     zero = np.minimum(1, np.array(d)[:, None] * (1 - dense))
     dims = ("d", "λ")
@@ -170,12 +172,15 @@ def fixed_points(d, n_loads):
             "mean_response_time": (dims, response),
             "dispatch_to_idle": (dims, pmf[..., 1] / dense),
             "dispatch_to_observation_zero": (dims, zero),
-            "level": (dims, (pmf > 1e-12).cumsum(-1).argmax(-1)),
-            "bound": (dims, bound),
         },
         {"d": list(d), "λ": dense, "queue_length": np.arange(20)},
         attrs("fixed_points", lam_points=n_loads),
     )
+
+
+def bound_grid(d, n_loads):
+    grid = levels.bound_grid(1 - np.geomspace(0.95, 1e-5, n_loads), range(1, max(d) + 1))
+    return grid.assign_attrs(attrs("bound_grid", most_probes=max(d), lam_points=n_loads))
 
 
 def dispatch(policy, lam, d, levels):
@@ -218,6 +223,30 @@ def recursion(rng, policies, starts, d, loads, replicates=3, N=200_000):
          "λ": list(loads), "t": t, "queue_length": level},
         attrs("recursion", replicates=replicates),
     )  # fmt: skip
+
+
+def fluctuations(d, loads):
+    """Variances at their limits below the threshold, and flat above it."""
+    limits = np.array([[flat_above(lam, k) for lam in loads] for k in d])[None]
+    dims = ("N", "d", "λ")
+    values = {"n_var_busy": limits[..., 0], "n_var_known_idle": limits[..., 1]}
+    widths = {f"{name}_ci95": (dims, 0.01 * value) for name, value in values.items()}
+    values = {name: (dims, value) for name, value in values.items()}
+    coords = {"N": [1000], "d": list(d), "λ": list(loads)}
+    return describe(xr.Dataset({**values, **widths}, coords, attrs("fluctuations", replicates=10)))
+
+
+def replacement(rng, d, loads, sizes=(20, 80, 320)):
+    policies, dims = ["sq-memory", "sq"], ("policy", "N", "d", "λ")
+    limits = np.array([[[replacement_limit(lam, k, policy) for lam in loads] for k in d] for policy in policies])
+    values = limits[:, None] * (1 + 0.02 * rng.standard_normal((1, len(sizes), 1, 1)))
+    arrays = {"n_replacement": (dims, values), "n_replacement_ci95": (dims, np.full(values.shape, 0.02))}
+    coords = {"policy": policies, "N": list(sizes), "d": list(d), "λ": list(loads)}
+    return describe(xr.Dataset(arrays, coords, attrs("replacement", replicates=20)))
+
+
+def flat_above(lam, d):
+    return fluctuations_below_threshold(lam, d) if lam < 1 - 1 / d else (0.4, 0.1)
 
 
 def convergence(rng, d, loads):
@@ -420,7 +449,7 @@ MEASURED = {
 
 STUDY_OF = {
     "fig-error": "trajectories",
-    "fig-bound": "fixed_points",
+    "fig-bound": "bound_grid",
     "fig-recursion": "recursion",
     "fig-concentration": "concentration",
     "fig-heavy-traffic": "heavy_traffic",
@@ -476,6 +505,7 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
         "fluid": path,
         "portrait": portrait(d, loads, np.linspace(0, 3, 30) ** 2),
         "fixed_points": fixed_points(d, n_loads),
+        "bound_grid": bound_grid(d, n_loads),
         "convergence": convergence(np.random.default_rng(7), d, loads),
         "stationary": stationary(rng, policies, sizes, d, loads, replicates),
         "policies": compared(rng, side_by_side, sizes, loads, replicates),
@@ -484,6 +514,8 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
         "recursion": recursion(rng, policies, ["empty", "overloaded-3"], d, loads),
         "service": service(np.random.default_rng(7), laws, d, loads, replicates),
         "finite_size": finite_size(regimes).assign_attrs(attrs("finite_size") | {"replicates": 20}),
+        "fluctuations": fluctuations(d, loads),
+        "replacement": replacement(rng, d, loads),
     }
 
 

@@ -16,7 +16,8 @@ from made_up_study import portrait as made_up_portrait
 ANCHORS = [
     "fig-portrait", "fig-trajectories", "fig-error", "fig-starts", "fig-concentration", "fig-idle", "fig-recursion",
     "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-lookup", "fig-heavy-traffic",
-    "fig-messages", "fig-policies", "fig-critical", "fig-finite-size", "fig-service",
+    "fig-messages", "fig-policies", "fig-critical", "fig-finite-size", "fig-service", "fig-fluctuations",
+    "fig-replacement",
 ]  # fmt: skip
 
 SHAPES = {
@@ -54,9 +55,9 @@ def test_examples_lie_on_either_side_of_the_threshold(datasets):
 
 
 def test_a_level_that_is_not_the_bound_is_counted(datasets):
-    wrong = datasets["fixed_points"].copy(deep=True)
+    wrong = datasets["bound_grid"].copy(deep=True)
     wrong["level"][0, 0] += 1
-    figures = plots.make_figures({**datasets, "fixed_points": wrong})
+    figures = plots.make_figures({**datasets, "bound_grid": wrong})
     assert {f.anchor: f.facts for f in figures}["fig-bound"]["differ"] == 1
 
 

@@ -151,4 +151,6 @@ def test_the_real_package(monkeypatch):
             "recursion",
             "service",
             "finite_size",
+            "fluctuations",
+            "replacement",
         }

@@ -25,6 +25,7 @@ studies:
   fluid: {d: *d, lam: *lam, t_end: 5, t_step: 0.5}
   portrait: {starts: [[1], [0.5, 0.5]], d: [2], lam: [0.4], t_end: 5, times: 10}
   fixed_points: {d: [1, 2, 3], lam_points: 50}
+  bound_grid: {most_probes: 3, lam_points: 50}
   convergence: {starts: [empty], d: *d, lam: *lam, levels: [1, 2], closeness: [0.1], example_d: 2, example_lam: [0.4]}
   stationary: {policies: [sq-memory, sq], N: [100], d: *d, lam: [0.3, 0.9], warm_up: 2, horizon: 2, shortest: 20,
                replicates: 3, split: [d], events: 1.0e+7}
@@ -41,6 +42,8 @@ studies:
   finite_size: {regimes: {threshold: {d: [2], N: [10, 20], offsets: [-1, 0, 1], events: 1000},
                           above: {d: [1, 2], N: [10], events: 500}, step-2: {d: [1], N: [10], events: 500}},
                 steps: [2], closeness: [1.0e-4, 0.001, 0.01], replicates: 4, events: 1.0e+6}
+  fluctuations: {N: [100], d: [2], lam: [0.2], t_end: 50, warm_up: 5, replicates: 3, events: 1.0e+6}
+  replacement: {policies: [sq], N: [10, 20], d: [2], lam: [0.7], t_end: 50, warm_up: 5, replicates: 3, events: 1.0e+6}
 """)
 
 
@@ -155,6 +158,13 @@ D = ("studies", "constant_d")
         ((*C, "perturbation"), [-1], "concentration.perturbation[0] = -1: must be a number of at least 0"),
         ((*C, "t_step"), 0.3, "concentration.t_step = 0.3: must divide t_end = 5 into a whole number"),
         ((*C, "N"), [10**6], "concentration.events = 1e+06: must be at least the estimated 4.2e+07 events"),
+        (("studies", "bound_grid", "most_probes"), 0, "bound_grid.most_probes = 0: must be an integer from 1 to 10000"),
+        (("studies", "fluctuations", "warm_up"), -1, "fluctuations.warm_up = -1: must be a number of at least 0"),
+        (("studies", "fluctuations", "warm_up"), 50, "fluctuations.warm_up = 50: must be less than t_end = 50"),
+        (("studies", "replacement", "policies"), ["jsq"], "replacement.policies[0] = 'jsq': must be one of sq-"),
+        (("studies", "replacement", "N"), [10**8], "N[0] = 100000000: must be an integer from 1 to 10^7"),
+        (("studies", "replacement", "d"), [11], "replacement.d = [11]: different servers are probed, must be at most"),
+        (("studies", "bound_grid", "lam_points"), 1, "bound_grid.lam_points = 1: must be an integer from 2 to 1000000"),
         (("studies", "portrait", "starts", 1), [], "portrait.starts[1] = []: must be a list of the shares of servers"),
         (("studies", "portrait", "starts", 1), [2, -1], "portrait.starts[1][1] = -1: must be a share of the servers"),
         (("studies", "portrait", "starts", 0), "empty", "portrait.starts[0] = 'empty': must be a list of the shares"),
@@ -242,8 +252,9 @@ def test_the_profiles_are_valid(profile):
     plan = config.make_plan(config.read(path), str(path))
     assert plan.profile == profile
     assert plan.studies == [
-        "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "convergence", "stationary",
-        "policies", "heavy_traffic", "constant_d", "recursion", "service", "finite_size",
+        "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "bound_grid", "convergence",
+        "stationary", "policies", "heavy_traffic", "constant_d", "recursion", "service", "finite_size", "fluctuations",
+        "replacement",
     ]  # fmt: skip
 
 

@@ -45,6 +45,7 @@ SIMULATIONS = {
     "service",
     "finite_size",
 } | COMPARED
+SIMULATIONS |= {"fluctuations", "replacement"}
 CLAIMS = {"Checking the claims"}
 REPORT = {"Writing the report", "The verdict"}
 MESSAGE = re.compile(

@@ -10,10 +10,12 @@ from dchoices.claims import (  # noqa: F401  registers the claims
     concentration,
     critical,
     dispatch,
+    fluctuations,
     fluid,
     heavy_traffic,
     messages,
     relaxation,
+    replacement,
     service,
     stationary,
 )

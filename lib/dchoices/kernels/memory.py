@@ -42,15 +42,15 @@ def advance(d, distinct, lam, events, table, rng, sent):
 
 
 @kernel
-def follow(d, distinct, lam, events, table, rng, sent, by_queue):
+def follow(d, distinct, lam, events, table, rng, sent, by_queue, by_observation):
     """Run several intervals as `advance` does, and count the servers at the end of each.
 
     Parameters
     ----------
     events : int64[T]
         Number of events in each interval; those that are left to run stay in it.
-    by_queue : int64[T, L]
-        Servers by queue length at the end of each interval; filled.
+    by_queue, by_observation : int64[T, L]
+        Servers by queue length and by observation at the end of each interval; filled.
     d, distinct, lam, table, rng, sent
         As for `advance`.
 
@@ -64,4 +64,5 @@ def follow(d, distinct, lam, events, table, rng, sent, by_queue):
         if events[interval] > 0:
             return interval
         by_queue[interval] = table.sum(axis=0)
+        by_observation[interval] = table.sum(axis=1)
     return events.size

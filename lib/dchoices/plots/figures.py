@@ -9,6 +9,7 @@ from dchoices.plots import (
     concentration,
     critical,
     dispatch,
+    fluctuations,
     heavy_traffic,
     limits,
     lookup,
@@ -16,6 +17,7 @@ from dchoices.plots import (
     paths,
     portrait,
     relaxation,
+    replacement,
     service,
 )
 from dchoices.plots.figure import Datasets, Figure
@@ -39,6 +41,8 @@ MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
     critical.critical,
     critical.finite_size,
     service.service,
+    fluctuations.fluctuations,
+    replacement.replacement,
 )
 
 

@@ -124,8 +124,9 @@ def fixed_points(data: Datasets) -> Figure:
 
 def bound(data: Datasets) -> Figure:
     """The bound as a staircase over load, with the level found without it and what simulations reach."""
-    ds = data["fixed_points"]
-    panels = [_bound_panel(data, d) for d in simulated_d(data)]
+    ds = data["bound_grid"]
+    shown = [d for d in simulated_d(data) if d in ds["d"].values] or [example_d(ds["d"].values)]
+    panels = [_bound_panel(data, d) for d in shown]
     key = [
         el.Key("bound Q(λ, d)", LIMIT, "solid"),
         el.Key("largest level of the fixed point, found without the formula", el.SKY, "area"),
@@ -134,17 +135,19 @@ def bound(data: Datasets) -> Figure:
     ]
     facts = {
         "cells": ds.sizes["d"] * ds.sizes["λ"],
+        "d": ds["d"].max().item(),
+        "exact": int(ds["decided_exactly"].sum()),
         "differ": int((ds["level"] != ds["bound"]).sum()),
         "occupied": OCCUPIED,
         "N": data["stationary"]["N"].max().item(),
     }
     alt = "The bound on queue lengths as a staircase over load for each d, with simulated maxima."
-    return Figure("fig-bound", alt, ("fixed_points", "stationary"), panels, key, facts=facts)
+    return Figure("fig-bound", alt, ("bound_grid", "stationary"), panels, key, facts=facts)
 
 
 def _bound_panel(data: Datasets, d: int) -> Panel:
     dims = (hv.Dimension("slack", label="1 / (1 − λ)"), hv.Dimension("level", label="queue length"))
-    ds = data["fixed_points"].sel(d=d).sortby("λ")
+    ds = data["bound_grid"].sel(d=d).sortby("λ")
     x = 1 / (1 - ds["λ"].values)
     tips = [("bound Q(λ, d)", "@level"), ("1/(1 − λ)", "@slack{0.00}")]
     parts: list[Any] = []

@@ -21,8 +21,9 @@ import yaml
 from dchoices import datasets, registry
 
 STUDIES = (
-    "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "convergence", "stationary",
-    "policies", "heavy_traffic", "constant_d", "recursion", "service", "finite_size",
+    "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "bound_grid", "convergence",
+    "stationary", "policies", "heavy_traffic", "constant_d", "recursion", "service", "finite_size", "fluctuations",
+    "replacement",
 )  # fmt: skip
 HASH_DIGITS = 12
 TIMES = "times"  # folder of what jobs cost, in that of the run

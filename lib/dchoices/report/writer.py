@@ -145,7 +145,7 @@ class Writer:
 
     def _parameters(self, study: str) -> str:
         names = {"lam": "λ", "epsilon": "ε", "lam_points": "loads", "t_end": "t to", "t_step": "step"}
-        names["warm_up"] = "warm-up"
+        names |= {"warm_up": "warm-up", "most_probes": "d to"}
         found = self.study.parameters(study)
         return "; ".join(f"{names.get(k, k)} {listed(v, k)}" for k, v in found.items()) or "parameters not recorded"
 

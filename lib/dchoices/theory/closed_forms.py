@@ -51,11 +51,11 @@ def fewest_probes(lam: float) -> int:
     return math.floor(1 / (1 - Fraction(lam) - SWITCH_ULPS * Fraction(math.ulp(lam)))) + 1
 
 
-def queue_bound(lam: float, d: int, service: str | ServiceLaw = "exponential") -> int:
+def queue_bound(lam: float, d: int, service: str | ServiceLaw = "exponential", ulps: int = SWITCH_ULPS) -> int:
     """Return Q(λ, d) = ⌈-log(1-λ) / log(λd+1)⌉, the largest queue length with mass at the fluid fixed point.
 
-    Decided in rational arithmetic as the least Q with (1-λ)(1+λd)^Q >= 1, so no rounding of logarithms matters. A
-    load within `SWITCH_ULPS` of a switch (an integer argument) counts as at the switch, where the bound is the
+    Decided in integers as the least Q with (1-λ)(1+λd)^Q >= 1, so no rounding of logarithms matters. A load within
+    `ulps` units in the last place of a switch (an integer argument) counts as at the switch, where the bound is the
     lower integer: ``queue_bound(1 - 1/3, 3)`` is 1 though the double 1 - 1/3 exceeds 2/3.
 
     For another service law it is a heuristic: the least Q with Σ_{i<Q} φ^-i >= 1/(d(1-λ)), where φ = E[exp(-λdS)] is
@@ -70,6 +70,8 @@ def queue_bound(lam: float, d: int, service: str | ServiceLaw = "exponential") -
         Probes per job, >= 1.
     service : str or ServiceLaw
         "exponential", "deterministic", a law from `service_law`, or its label.
+    ulps : int
+        0: the bound at the double `lam` itself.
 
     Raises
     ------
@@ -79,13 +81,13 @@ def queue_bound(lam: float, d: int, service: str | ServiceLaw = "exponential") -
     lam, d, law = validation.load(lam), validation.probes(d), as_law(service)
     if law.name != "exponential":
         return _bound_of_law(lam, d, law)
-    # Near a switch the product falls as λ grows, so the most favourable λ within the ulps is the lowest.
-    low = Fraction(lam) - SWITCH_ULPS * Fraction(math.ulp(lam))
+    ulps = validation.integer("ulps", ulps, 0)
+    # Near a switch the product falls as λ grows, so the most favourable λ within the ulps is the lowest: a/b.
+    a, b = (Fraction(lam) - ulps * Fraction(math.ulp(lam))).as_integer_ratio()
     level = max(1, math.floor(-math.log1p(-lam) / math.log1p(lam * d)) - 1)
-    product = (1 - low) * (1 + low * d) ** level
-    while product < 1:
-        level += 1
-        product *= 1 + low * d
+    product, one = (b - a) * (b + a * d) ** level, b ** (level + 1)
+    while product < one:
+        level, product, one = level + 1, product * (b + a * d), one * b
     return level
 
 
@@ -158,11 +160,11 @@ def _idle(u: float, k: int, delta: float) -> float:
     return float(_level_state(u, k, delta)[0].sum())
 
 
-def fixed_point_state(lam: float, d: int) -> np.ndarray:
-    """Return the fluid fixed point x[i, j] of SQ(d) with memory as float64[Q+1, Q+1].
+def fixed_point_state(lam: float, d: float) -> np.ndarray:
+    """Return the fluid fixed point x[i, j] of SQ(d) with memory as float64[Q+1, Q+1]; its equations hold for real d.
 
     Below the threshold it is explicit; else p_0 = 1-λ has one root over the levels k = 0, 1, … and θ in [0, ∞],
-    found level by level without the formula of `queue_bound`, so that the bound can be checked against it.
+    found level by level without the formula of `queue_bound`.
     """
     if (1 - lam) * d > 1 + SWITCH_ULPS * d * math.ulp(lam):
         return np.array([[1 - lam - 1 / d, 1 / d], [0.0, lam]])
@@ -257,8 +259,7 @@ def fixed_point_grid(lam: float | Sequence[float] | np.ndarray, d: int | Sequenc
     -------
     xarray.Dataset
         On (d, λ): ``queue_length_pmf`` (queue_length), ``mean_response_time``, ``dispatch_to_idle``,
-        ``dispatch_to_observation_zero``, ``level``, the largest queue length with mass, found without the formula,
-        and ``bound``, the formula Q(λ, d).
+        ``dispatch_to_observation_zero``.
 
     Raises
     ------
@@ -282,11 +283,6 @@ def fixed_point_grid(lam: float | Sequence[float] | np.ndarray, d: int | Sequenc
                 "mean_response_time": (("d", "λ"), collect(lambda point: point.mean_response_time.item())),
                 "dispatch_to_idle": (("d", "λ"), collect(lambda point: point.dispatch_to_idle.item())),
                 "dispatch_to_observation_zero": (("d", "λ"), collect(lambda point: point.dispatch.values[0])),
-                "level": (
-                    ("d", "λ"),
-                    collect(lambda point: int(np.flatnonzero(point.queue_length_pmf.values).max())),
-                ),
-                "bound": (("d", "λ"), np.array([[queue_bound(x, probes) for x in loads] for probes in ds])),
             },
             coords={"d": ds, "λ": loads, "queue_length": np.arange(levels)},
         )

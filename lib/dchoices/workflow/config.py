@@ -163,9 +163,11 @@ def _check(config: Any) -> dict[str, Any]:
     checked: dict[str, Any] = _whole_numbers(config, _schema())
     for name, study in checked["studies"].items():
         _check_time_grid(f"studies.{name}", study)
+        _check_warm_up(f"studies.{name}", study)
     _check_one_for_each_size(checked["studies"], "ladder", ["replicates"])
     _check_one_for_each_size(checked["studies"], "constant_d", ["warm_up", "horizon"])
     _check_distinct(checked["studies"]["policies"])
+    _check_pairs(checked["studies"]["replacement"])
     _check_shares("studies.portrait.starts", checked["studies"]["portrait"]["starts"])
     trajectories, fluid = checked["studies"]["trajectories"], checked["studies"]["fluid"]
     for key in FLUID_GRID:
@@ -227,6 +229,19 @@ def _check_time_grid(field: str, study: Mapping[str, Any]) -> None:
     if round(steps) < 1 or abs(steps - round(steps)) > STEP_TOLERANCE * steps:
         raise ConfigError(
             f"{field}.t_step = {study['t_step']}: must divide t_end = {study['t_end']} into a whole number of steps"
+        )
+
+
+def _check_warm_up(field: str, study: Mapping[str, Any]) -> None:
+    if "t_end" in study and study.get("warm_up", 0) >= study["t_end"]:
+        raise ConfigError(f"{field}.warm_up = {study['warm_up']}: must be less than t_end = {study['t_end']}")
+
+
+def _check_pairs(study: Mapping[str, Any]) -> None:
+    if max(study["d"]) > min(study["N"]):
+        raise ConfigError(
+            f"studies.replacement.d = {_show(study['d'])}: different servers are probed, must be at most "
+            f"N = {min(study['N'])}"
         )
 
 
