@@ -21,6 +21,7 @@ def test_every_name_is_there_whatever_was_imported_before():
     "result",
     [
         lambda: dc.fixed_point(0.9, 2),
+        lambda: dc.service_fixed_point(0.9, 2, "deterministic"),
         lambda: dc.fixed_point_grid([0.5, 0.9], [1, 2]),
         lambda: dc.fluid_path(0.9, 2, [1.0]),
         lambda: dc.fluid_path(0.9, 2, [1.0], policy="sq"),

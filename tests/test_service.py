@@ -74,7 +74,31 @@ def test_sample_moments(name, parameters, theirs):
     assert SIGMAS * squares.std() / math.sqrt(SAMPLES) < 0.3 * theirs.var(), "too noisy to be a test"
 
 
+@pytest.mark.parametrize(("name", "parameters", "theirs"), LAWS)
+def test_laplace_transform_is_that_of_what_is_drawn(name, parameters, theirs):
+    law = dc.service_law(name, **parameters)
+    times = sample(law)
+    for s in (0.1, 1.0, 10.0):
+        decayed = np.exp(-s * times)
+        assert abs(law.laplace(s) - decayed.mean()) < SIGMAS * decayed.std() / math.sqrt(SAMPLES)
+    assert law.laplace(0.0) == pytest.approx(1, abs=1e-13)
+    assert law.laplace(math.inf) == 0
+
+
+@pytest.mark.parametrize("shape", [0.051, 0.3, 1, 2, 100])
+@pytest.mark.parametrize("s", [1e-6, 0.1, 1.0, 100.0, 1e8])
+def test_laplace_transform_by_quadrature_is_exact(shape, s):
+    """Against E[exp(-sS)] by another substitution, a sum of a fine grid of quantiles; and a law in closed form."""
+    if shape == 1:
+        assert dc.service_law("weibull", shape=1).laplace(s) == pytest.approx(1 / (1 + s), rel=1e-12)
+    log, step = np.linspace(-45, 5, 400_001, retstep=True)
+    quantile = np.exp(log / shape - math.lgamma(1 + 1 / shape))
+    grid = np.exp(log - np.exp(log) - s * quantile) * step  # the trapezoidal rule, exact to rounding on a line
+    assert dc.service_law("weibull", shape=shape).laplace(s) == pytest.approx(grid.sum(), rel=1e-10, abs=1e-13)
+
+
 def test_the_deterministic_law_is_one():
+    assert dc.service_law("deterministic").laplace(2.0) == math.exp(-2)
     law = dc.service_law("deterministic")
     assert (sample(law, 100) == 1.0).all()
     assert law.scv == 0
@@ -91,6 +115,12 @@ def test_labels_are_stable_and_exact():
     assert dc.service_law("pareto", shape=2.5).label != dc.service_law("pareto", shape=np.nextafter(2.5, 3)).label
     assert as_law("deterministic") == dc.service_law("deterministic")
     assert as_law(dc.service_law("erlang", stages=2)) == dc.service_law("erlang", stages=2)
+
+
+@pytest.mark.parametrize(("name", "parameters", "theirs"), LAWS)
+def test_a_law_is_known_by_its_label(name, parameters, theirs):
+    law = dc.service_law(name, **parameters)
+    assert as_law(law.label) == law
 
 
 @pytest.mark.parametrize(
@@ -115,7 +145,21 @@ def test_bad_laws_are_named(name, parameters, message):
         dc.service_law(name, **parameters)
 
 
-@pytest.mark.parametrize("service", [1.0, None, {"name": "erlang"}])
+@pytest.mark.parametrize("service", [1.0, None, {"name": "erlang"}, "erlang(4)", "erlang(stages=4", "weibull(shape=)"])
 def test_what_is_no_law_is_named(service):
-    with pytest.raises(ValueError, match=r"service = .*: must be the name of a law or what service_law returns"):
+    with pytest.raises(ValueError, match=r"service = .*: must be the name of a law, its label or what service_law ret"):
         as_law(service)
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("erlang(stages=four)", r"stages = 'four': must be an integer"),
+        ("erlang(stages=2.5)", r"stages = 2\.5: must be an integer"),
+        ("erlang(scv=2)", r"service = 'erlang' with parameters \['scv'\]: must be service_law\('erlang', stages=…\)"),
+        ("pareto(shape=nan)", r"shape = nan: must be a number greater than 1"),
+    ],
+)
+def test_bad_labels_are_named(label, message):
+    with pytest.raises(ValueError, match=message):
+        as_law(label)

@@ -150,7 +150,7 @@ def numbers_of_probes(chosen: Sequence[Policy], sizes: Sequence[int], d: Any) ->
     return ds
 
 
-def label(name: str, d: int) -> str:
+def label(name: str, d: int | str) -> str:
     """Return how tables and figures call a policy with its d, 0 where it has none: sq(2), jsq."""
     return f"{name}({d})" if d else name
 

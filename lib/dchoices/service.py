@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dchoices import validation
 from dchoices.kernels import codes
 
+LOG_TIMES = (-40.0, 4.0)  # logarithm of an exponential time of mean 1, but for a probability of 1e-17
 MOST_STAGES = 1000  # each costs a logarithm per job; such a law is deterministic to three per cent
 
 
@@ -29,6 +31,8 @@ class ServiceLaw:
         What the kernel computes with, worked out from the parameters.
     scv : float
         Squared coefficient of variation, the variance; may be infinite.
+    laplace : callable
+        Its Laplace transform, s >= 0 -> E[exp(-sS)]: the probability that nothing of rate s happens in a service time.
     """
 
     name: str
@@ -36,6 +40,7 @@ class ServiceLaw:
     code: int
     constants: tuple[float, float, float]
     scv: float
+    laplace: Callable[[float], float] = field(repr=False, compare=False)
 
     @property
     def mean(self) -> float:
@@ -66,36 +71,59 @@ def _within(above: float, most: float, reason: str) -> Callable[[str, Any], floa
     return check
 
 
-# What a law is made of: its code, the constants of the kernel, and the squared coefficient of variation.
-Made = tuple[int, tuple[float, float, float], float]
+# What a law is made of: its code, the constants of the kernel, the squared coefficient of variation, and the Laplace
+# transform.
+Made = tuple[int, tuple[float, float, float], float, Callable[[float], float]]
 
 
 def _exponential() -> Made:
-    return codes.EXPONENTIAL, (0.0, 0.0, 0.0), 1.0
+    return codes.EXPONENTIAL, (0.0, 0.0, 0.0), 1.0, lambda s: 1 / (1 + s)
 
 
 def _deterministic() -> Made:
-    return codes.DETERMINISTIC, (0.0, 0.0, 0.0), 0.0
+    return codes.DETERMINISTIC, (0.0, 0.0, 0.0), 0.0, lambda s: math.exp(-s)
 
 
 def _erlang(stages: int) -> Made:
-    return codes.ERLANG, (float(stages), 1 / stages, 0.0), 1 / stages
+    constants = (float(stages), 1 / stages, 0.0)
+    return codes.ERLANG, constants, 1 / stages, lambda s: math.exp(-stages * math.log1p(s / stages))
 
 
 def _hyperexponential(scv: float) -> Made:
     # Balanced means: either phase does half of the work, p m_1 = (1-p) m_2 = 1/2.
     p = (1 + math.sqrt((scv - 1) / (scv + 1))) / 2
-    return codes.HYPEREXPONENTIAL, (p, 1 / (2 * p), 1 / (2 * (1 - p))), scv
+    first, second = 1 / (2 * p), 1 / (2 * (1 - p))
+    return (
+        codes.HYPEREXPONENTIAL, (p, first, second), scv, lambda s: p / (1 + s * first) + (1 - p) / (1 + s * second)
+    )  # fmt: skip
 
 
 def _weibull(shape: float) -> Made:
     scale = 1 / math.gamma(1 + 1 / shape)
-    return codes.WEIBULL, (scale, 1 / shape, 0.0), math.gamma(1 + 2 / shape) * scale**2 - 1
+    scv = math.gamma(1 + 2 / shape) * scale**2 - 1
+    return codes.WEIBULL, (scale, 1 / shape, 0.0), scv, lambda s: _mean_of(s, lambda time: scale * time ** (1 / shape))
 
 
 def _pareto(shape: float) -> Made:
     scv = 1 / (shape * (shape - 2)) if shape > 2 else math.inf
-    return codes.PARETO, (1 - 1 / shape, -1 / shape, 0.0), scv
+    least = 1 - 1 / shape
+    return (
+        codes.PARETO, (least, -1 / shape, 0.0), scv, lambda s: _mean_of(s, lambda time: least * math.exp(time / shape))
+    )  # fmt: skip
+
+
+def _mean_of(s: float, service: Callable[[float], float]) -> float:
+    """Return E[exp(-sS)] by quadrature, where the service time S is a function of an exponential time of mean 1.
+
+    Over the logarithm of that time, in which no s is so large that the integrand is a peak too narrow to be found.
+    """
+    from scipy.integrate import quad
+
+    def integrand(log: float) -> float:
+        time = math.exp(log)
+        return math.exp(log - time - s * service(time))
+
+    return float(quad(integrand, *LOG_TIMES, epsabs=1e-14, epsrel=1e-13, limit=1000)[0])
 
 
 # The checks of the parameters, and what they make.
@@ -141,15 +169,27 @@ def service_law(name: str, **parameters: Any) -> ServiceLaw:
 
 
 def as_law(service: Any) -> ServiceLaw:
-    """Return a law given as such or by the name of one without parameters.
+    """Return a law given as such, by the name of one without parameters, or by its label, as "erlang(stages=4)".
 
     Raises
     ------
     ValueError
-        If it is neither.
+        If it is none of these.
     """
     if isinstance(service, ServiceLaw):
         return service
-    if not isinstance(service, str):
-        raise ValueError(f"service = {service!r}: must be the name of a law or what service_law returns")
-    return service_law(service)
+    label = re.fullmatch(r"(\w+)(?:\((\w+)=([^,()]+)\))?", service) if isinstance(service, str) else None
+    if label is None:
+        raise ValueError(f"service = {service!r}: must be the name of a law, its label or what service_law returns")
+    name, parameter, value = label.groups()
+    return service_law(name, **{parameter: _number(value)}) if parameter else service_law(name)
+
+
+def _number(text: str) -> int | float | str:
+    """Return the number that a text is, or the text, which no check of a parameter lets pass."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -141,9 +141,9 @@ def halves_statistic(first: np.ndarray, second: np.ndarray) -> float:
     return float(difference.mean() / error) if error > 0 else 0.0
 
 
-def warm_up_is_long_enough(statistic: float, replicates: int) -> bool:
-    """Return whether the halves agree at `WARM_UP_LEVEL`."""
-    return bool(abs(statistic) <= -special.stdtrit(replicates - 1, WARM_UP_LEVEL / 2))
+def warm_up_is_long_enough(statistic: float, replicates: int, level: float = WARM_UP_LEVEL) -> bool:
+    """Return whether the halves agree at this level."""
+    return bool(abs(statistic) <= -special.stdtrit(replicates - 1, level / 2))
 
 
 def total_variation(first: Any, second: Any) -> np.ndarray:

@@ -23,6 +23,7 @@ DIMENSIONS = {
     "t": ("mean service times", "time since the start"),
     "queue_length": ("jobs", "jobs at a server, the one in service included"),
     "replicate": ("1", "independent replicate"),
+    "service": ("1", "law of the service times, which have mean 1"),
     "policy": ("1", "dispatching policy"),
     "start": ("1", "initial state"),
     "perturbation": ("1", "scale of a heavy-tailed factor on the load of each replicate; 0: the system itself"),
@@ -30,50 +31,58 @@ DIMENSIONS = {
     "response_time": ("mean service times", "response time, waiting and service"),
     "i": ("jobs", "queue length"),
     "j": ("jobs", "observation"),
+    "point": ("1", "where the load lies: a regime, with its offset from a step"),
+    "side": ("1", "side of a step of the bound that the load is on"),
+    "step": ("jobs", "Q of the step of the bound from Q to Q + 1; 0: a load that is no step"),
+    "closeness": ("1", "distance of the load from a step of the bound, in units of 1 - λ there"),
     "example_load": ("jobs per server and mean service time", "load of an example"),
 }
 
 _ESTIMATES = {
     "occupancy": Variable(
-        ("replicate", "start", "policy", "N", "d", "λ", "t", "queue_length"),
+        ("replicate", "start", "service", "policy", "N", "d", "λ", "t", "queue_length"),
         "1",
         "fraction of servers by queue length",
     ),
     "occupancy_tail": Variable(
-        ("policy", "N", "d", "λ", "queue_length"), "1", "fraction of servers with at least so many jobs"
+        ("service", "policy", "N", "d", "λ", "queue_length"), "1", "fraction of servers with at least so many jobs"
     ),
     "observation_occupancy": Variable(
-        ("replicate", "start", "policy", "N", "d", "λ", "t", "queue_length"),
+        ("replicate", "start", "service", "policy", "N", "d", "λ", "t", "queue_length"),
         "1",
         "fraction of servers by observation",
     ),
     "observation_balance": Variable(
-        ("policy", "N", "d", "λ", "queue_length"),
+        ("service", "policy", "N", "d", "λ", "queue_length"),
         "1",
         "R_j - R_{j-1} - d (p_j - y_j), with the expected number of different servers among the probes for d",
     ),
     "dispatch_by_queue": Variable(
-        ("policy", "N", "d", "λ", "t", "queue_length"), "1", "fraction of jobs by the queue length they find"
+        ("service", "policy", "N", "d", "λ", "t", "queue_length"), "1", "fraction of jobs by the queue length they find"
     ),
     "dispatch_by_observation": Variable(
-        ("policy", "N", "d", "λ", "queue_length"), "1", "fraction of jobs by the observation of their server"
+        ("service", "policy", "N", "d", "λ", "queue_length"), "1", "fraction of jobs by the observation of their server"
     ),
-    "dispatch_to_idle": Variable(("policy", "N", "d", "λ", "t"), "1", "fraction of jobs that find an idle server"),
+    "dispatch_to_idle": Variable(
+        ("service", "policy", "N", "d", "λ", "t"), "1", "fraction of jobs that find an idle server"
+    ),
     "dispatch_to_observation_zero": Variable(
-        ("policy", "N", "d", "λ"), "1", "fraction of jobs sent to a server with observation 0"
+        ("service", "policy", "N", "d", "λ"), "1", "fraction of jobs sent to a server with observation 0"
     ),
-    "mean_queue_length": Variable(("policy", "N", "d", "λ"), "jobs", "mean queue length"),
-    "mean_response_time": Variable(("policy", "N", "d", "λ", "t"), "mean service times", "mean response time of a job"),
+    "mean_queue_length": Variable(("service", "policy", "N", "d", "λ"), "jobs", "mean queue length"),
+    "mean_response_time": Variable(
+        ("service", "policy", "N", "d", "λ", "t"), "mean service times", "mean response time of a job"
+    ),
     "controlled_response_time": Variable(
-        ("policy", "N", "d", "λ"),
+        ("service", "policy", "N", "d", "λ"),
         "mean service times",
         "mean response time of a job, with the share of busy servers, whose mean is λ, as a control variate",
     ),
     "response_time_tail": Variable(
-        ("policy", "N", "d", "λ", "response_time"), "1", "fraction of jobs whose response time exceeds"
+        ("service", "policy", "N", "d", "λ", "response_time"), "1", "fraction of jobs whose response time exceeds"
     ),
     "mass_above_bound": Variable(
-        ("policy", "N", "d", "λ"), "1", "fraction of servers with more than Q(λ, d) jobs (d = 0: than 1)"
+        ("service", "policy", "N", "d", "λ"), "1", "fraction of servers with more than Q(λ, d) jobs (d = 0: than 1)"
     ),
     "n_var_busy": Variable(("N", "d", "λ"), "1", "N times the stationary variance of the fraction of busy servers"),
     "n_var_known_idle": Variable(
@@ -85,10 +94,22 @@ _ESTIMATES = {
         "N times what probing with replacement adds to the mean response time",
     ),
     "messages_per_job": Variable(
-        ("policy", "N", "d", "λ"),
+        ("service", "policy", "N", "d", "λ"),
         "messages",
         "messages per job: query and reply of a probe count as two, a report as one",
     ),
+    "lowest_share": Variable(
+        ("point", "N", "d"), "1", "y, fraction of servers with observation Q - 1, Q the level of the nearest step"
+    ),
+    "response_excess": Variable(
+        ("point", "N", "d"), "mean service times", "mean response time less that of the fluid limit, R_N - R"
+    ),
+    "response_remainder": Variable(
+        ("point", "N", "d"),
+        "mean service times",
+        "R_N - R + y/λ, what servers of the lowest observation do not explain",
+    ),
+    "missed_zero": Variable(("point", "N", "d"), "1", "fraction of jobs not sent to a server with observation 0"),
 }
 
 VARIABLES: dict[str, Variable] = {
@@ -135,16 +156,24 @@ VARIABLES: dict[str, Variable] = {
     "known_idle": Variable(("start", "d", "λ", "t"), "1", "fraction of servers with observation 0, all of them idle"),
     "truncated_mass": Variable((), "1", "probability that some server is at the buffer"),
     "max_queue": Variable(
-        ("replicate", "policy", "N", "d", "λ", "t"), "jobs",
+        ("replicate", "service", "policy", "N", "d", "λ", "t"), "jobs",
         "longest queue seen: since the start on a time grid, else in the measured windows",
     ),
     "probes": Variable(("policy",), "probes per job", "the d of each policy; 0 for a policy without such a number"),
-    "warm_up": Variable(("policy", "N", "d", "λ"), "mean service times", "time discarded before measuring"),
-    "horizon": Variable(("policy", "N", "d", "λ"), "mean service times", "time measured after the warm-up"),
-    "warm_up_z": Variable(
-        ("policy", "N", "d", "λ"), "1", "Student statistic of the mean queue in the two halves of the window"
+    "warm_up": Variable(
+        ("service", "policy", "point", "N", "d", "λ"), "mean service times", "time discarded before measuring"
     ),
-    "warm_up_ok": Variable(("policy", "N", "d", "λ"), "1", "1 if the halves agree at level 0.001"),
+    "horizon": Variable(
+        ("service", "policy", "point", "N", "d", "λ"), "mean service times", "time measured after the warm-up"
+    ),
+    "warm_up_z": Variable(
+        ("service", "policy", "point", "N", "d", "λ"), "1",
+        "Student statistic of the mean queue in the two halves of the window",
+    ),
+    "warm_up_ok": Variable(
+        ("service", "policy", "point", "N", "d", "λ"), "1",
+        "1 if the halves agree, at level 0.001; of points 0.05 for all at once",
+    ),
     "queue_length_pmf": Variable(("d", "λ", "queue_length"), "1", "fraction of servers by queue length, fixed point"),
     "level": Variable(("d", "λ"), "jobs", "longest queue with mass at the fixed point, found without the formula"),
     "bound": Variable(("d", "λ"), "jobs", "Q(λ, d) = ⌈-log(1-λ)/log(λd+1)⌉"),
@@ -166,6 +195,12 @@ VARIABLES: dict[str, Variable] = {
     "decay_exponent_error": Variable(("start", "d", "λ"), "1", "half-width of the interval: decay exponent"),
     "spectral_gap": Variable(
         ("d", "λ"), "1/mean service time", "rate of the slowest deviation in the linearised fluid model"
+    ),
+    "load": Variable(("point", "N", "d"), "jobs per server and mean service time", "load λ of a point"),
+    "offset": Variable(("point",), "1", "distance of the load from the step λ_Q, in units of (1 - λ_Q) N^(-Q/(Q+1))"),
+    "response_step": Variable(
+        ("side", "step", "d", "closeness"), "mean service times",
+        "|R(λ_Q ± ε) - R(λ_Q)|, mean response time of the fluid limit at and next to a step",
     ),
 }  # fmt: skip
 

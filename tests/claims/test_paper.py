@@ -12,6 +12,7 @@ from dchoices.claims import engine, paper
 from dchoices.constant_d import enough_servers, tolerated
 from dchoices.heavy_traffic import limit_response
 from dchoices.theory.closed_forms import sq_queue_length_pmf
+from made_up_regimes import SYSTEMS, finite_size
 
 LOADS = [0.3, 0.4, 0.6, 0.72, 0.85, 0.9, 0.995]
 PROBES = [1, 2, 3]
@@ -162,6 +163,38 @@ def settling(factor=1.0, error=0.01, settled=1, starts=("empty", "stale-1", "ove
     )
 
 
+LAWS = ["deterministic", "erlang(stages=4)", "exponential", "hyperexponential(scv=4.0)"]
+
+
+@functools.cache
+def service(sizes=(10_000,), ci95=1e-4, loads=(0.4, 0.6, 0.72, 0.925), laws=tuple(LAWS), limit=dc.service_fixed_point):
+    """Stationary runs at the limits of every law; `limit` (λ, d, law) is where they settle."""
+    shape = (len(laws), 1, len(sizes), len(PROBES), len(loads))
+    occupancy, idle, zero = np.zeros((*shape, 12)), np.zeros(shape), np.zeros(shape)
+    for a, law in enumerate(laws):
+        for b, d in enumerate(PROBES):
+            for c, lam in enumerate(loads):
+                point = limit(lam, d, law)
+                occupancy[a, 0, :, b, c, : point.sizes["i"]] = point.queue_length_pmf
+                idle[a, 0, :, b, c], zero[a, 0, :, b, c] = point.dispatch_to_idle, min(1, d * (1 - lam))
+    cell = ("service", *CELL)
+    values = {
+        "occupancy": ((*cell, "queue_length"), occupancy),
+        "occupancy_tail": ((*cell, "queue_length"), occupancy[..., ::-1].cumsum(axis=-1)[..., ::-1]),
+        "dispatch_to_idle": (cell, idle),
+        "dispatch_to_observation_zero": (cell, zero),
+    }
+    widths = {f"{name}_ci95": (dims, np.full_like(array, ci95)) for name, (dims, array) in values.items()}
+    return xr.Dataset(
+        {**values, **widths, "warm_up_ok": (cell, np.ones(shape, np.int8))},
+        coords={
+            "service": list(laws), "policy": ["sq-memory"], "N": list(sizes), "d": PROBES, "λ": list(loads),
+            "queue_length": np.arange(12),
+        },
+        attrs={"replicates": 8},
+    )  # fmt: skip
+
+
 def gaps(sizes=(20, 80, 320), ci95=0.01, exponent=-1.0, factor=1.0, policies=("sq-memory", "sq"), loads=(0.3, 0.7)):
     """N times the cost of replacement: its limit, times a factor and a power of N over the largest N."""
     limits = np.array([[[dc.replacement_limit(lam, 2, policy) for lam in loads]] for policy in policies])
@@ -244,10 +277,12 @@ def study(**changes):
         "ladder": ladder(),
         "recursion": paths(),
         "concentration": tails(exponential),
+        "service": service(),
         "fluctuations": variances(),
         "replacement": gaps(),
         "heavy_traffic": saturating(),
         "constant_d": enough(),
+        "finite_size": finite_size(),
     }
     return {**parts, **changes}
 
@@ -291,6 +326,57 @@ def test_poor_data_is_inconclusive(claim, poor):
     assert verdict(claim, study(stationary=poor())) == "inconclusive"
 
 
+@pytest.mark.parametrize(
+    ("claim", "wrong"),
+    [
+        ("N2", {"orders": {"threshold": -1 / 3}}),
+        ("N2", {"orders": {"threshold": -0.7}}),
+        ("N3", {"orders": {"step-2": -1 / 2}}),
+        ("N3", {"orders": {"step-2": -1 / 4}}),
+        ("N3", {"orders": {"step-3": -1 / 3}}),
+        ("N3", {"orders": {"step-3": -1 / 5}}),
+        ("N5", {"orders": {"threshold": -1}}),
+        ("N5", {"orders": {"above": -1 / 2}}),
+        ("N5", {"orders": {"above": -3 / 2}}),
+        ("N5", {"orders": {"step-2": -1 / 2}}),
+        ("N5", {"decay": 0.003}),
+        ("N5", {"remainder": 0.5}),
+    ],
+)
+def test_wrong_orders_in_N_are_caught(claim, wrong):
+    assert verdict(claim, study(finite_size=finite_size(**wrong))) == "fail"
+
+
+@pytest.mark.parametrize("claim", ["N2", "N3", "N5"])
+@pytest.mark.parametrize(
+    "poor",
+    [
+        lambda: finite_size({name: (d, [10, 20, 40]) for name, (d, _) in SYSTEMS.items()}, width=0.2),
+        lambda: finite_size({name: (d, N[:2]) for name, (d, N) in SYSTEMS.items()}),
+        lambda: finite_size(width=0.3),
+        lambda: (runs := finite_size()).assign(warm_up_ok=0 * runs.warm_up_ok),
+        lambda: finite_size().isel(point=[]),
+    ],
+    ids=["few servers", "short ladder", "wide intervals", "short warm-up", "no runs"],
+)
+def test_poor_ladders_are_inconclusive(claim, poor):
+    assert verdict(claim, study(finite_size=poor())) == "inconclusive"
+
+
+@pytest.mark.parametrize("power", [0.45, 1.0, 2.0])
+def test_a_limit_without_the_root_is_caught(power):
+    """All changes to a power that makes a root another one, or a line."""
+    runs = finite_size()
+    assert verdict("N4", study(finite_size=runs.assign(response_step=runs.response_step**power))) == (
+        "pass" if power == 1 else "fail"
+    )
+
+
+def test_a_limit_that_rounding_blurs_is_inconclusive():
+    runs = finite_size()
+    assert verdict("N4", study(finite_size=runs.assign(response_step=1e-12 * runs.response_step))) == "inconclusive"
+
+
 def test_one_wrong_level_of_the_grid_fails_the_bound(right):
     wrong = right["bound_grid"].copy(deep=True)
     wrong["level"][1, 7] += 1
@@ -306,6 +392,44 @@ def test_intervals_hold_for_all_cells_at_once():
     together = engine.estimate_cells(runs.assign({f"{name}_ci95": runs[name] * 0 + 0.01}), name, places)
     assert alone[0].half_width == pytest.approx(0.01)
     assert together[0].half_width > 0.015
+
+
+@pytest.mark.parametrize("claim", ["N6", "N7"])
+@pytest.mark.parametrize(
+    "poor",
+    [
+        lambda: service(sizes=(1000,)),
+        lambda: service(ci95=0.5),
+        lambda: service().assign(warm_up_ok=service().warm_up_ok * 0),
+        lambda: service().isel(policy=[]),
+    ],
+    ids=["few servers", "wide intervals", "short warm-up", "no runs"],
+)
+def test_poor_runs_of_other_laws_are_inconclusive(claim, poor):
+    assert verdict(claim, study(service=poor())) == "inconclusive"
+
+
+def test_loads_on_one_side_of_the_threshold_say_nothing_of_it():
+    assert verdict("N6", study(service=service(loads=(0.4,)))) == "inconclusive"
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_one_law_with_another_share_is_enough_to_fail(law):
+    for lam, share in ((0.4, 0.98), (0.72, 0.5)):
+        wrong = service().copy(deep=True)
+        wrong.dispatch_to_observation_zero.loc[{"service": law, "d": 2, "λ": lam}] = share
+        assert verdict("N6", study(service=wrong)) == "fail"
+    missed = service().copy(deep=True)
+    missed.dispatch_to_idle.loc[{"service": law, "d": 3, "λ": 0.6}] = 0.98
+    assert verdict("N6", study(service=missed)) == "fail"
+
+
+@pytest.mark.parametrize("law", ["deterministic", "hyperexponential(scv=4.0)"])
+def test_a_law_that_settles_where_the_exponential_does_fails(law):
+    """In both directions: shorter queues than those of the law, and longer ones."""
+    wrong = service(limit=lambda lam, d, name: dc.service_fixed_point(lam, d, "exponential" if name == law else name))
+    cells = engine.REGISTRY["N7"].check(study(service=wrong), engine.CLAIM)
+    assert {cell.at.split(" at ")[-1].split(",")[0] for cell in cells if cell.verdict == "fail"} == {law}
 
 
 @pytest.mark.parametrize(("slope", "expected"), [(-0.5, "pass"), (-0.25, "fail"), (-0.75, "fail"), (-0.02, "fail")])

@@ -155,3 +155,16 @@ def test_more_servers_than_slices_are_ranked_all_the_same():
     run(codes.SHORTEST_OF_D, 1, DEPARTURES_ONLY, events, at_least)
     assert before[1:].sum() - at_least[1:].sum() < events, "idle servers were drawn too"
     assert_count(int(events - (before[1:].sum() - at_least[1:].sum())), events, 0.05 if events < 5_000 else 0.06, 0.03)
+
+
+@pytest.mark.parametrize("d", [3, 11, 63, 64, 65, 1000])
+def test_the_shortest_of_few_and_of_many_probes_has_the_highest_of_d_ranks(d):
+    """P(rank < k) = (k/N)^d, by Kolmogorov's statistic: beyond 2 with probability 7e-4."""
+    servers, draws = 10**6, 4000
+    state = tuple(sfc64.initial_state(np.random.SeedSequence(d)))
+    ranks = np.empty(draws)
+    for k in range(draws):
+        ranks[k], *state = memoryless._shortest_probed(d, servers, *(np.uint64(word) for word in state))
+    expected = ((np.sort(ranks) + 1) / servers) ** d
+    steps = np.arange(draws + 1) / draws
+    assert np.sqrt(draws) * max((steps[1:] - expected).max(), (expected - steps[:-1]).max()) < 2

@@ -11,11 +11,14 @@ from dchoices import registry
 from dchoices.heavy_traffic import limit_response
 from dchoices.theory import closed_forms, levels, spectrum
 from dchoices.theory.fluctuations import fluctuations_below_threshold
+from dchoices.theory.general_service import service_fixed_point
 from dchoices.theory.replacement import replacement_limit
 from dchoices.variables import describe
+from made_up_regimes import finite_size
 
 LEVELS = 8
 POLICIES = ("sq-memory", "sq")
+LAWS = ("deterministic", "erlang(stages=4)", "exponential", "hyperexponential(scv=4.0)")
 SIDE_BY_SIDE = ("random", "my-policy", "sq", "sq-memory", "sq-log", "sq-sqrt", "jiq", "jsq")
 
 
@@ -342,6 +345,19 @@ def compared(rng, policies, sizes, loads, replicates):
     return ds.assign_attrs(attrs("policies", policies=dict(zip(policies, ds["probes"].values.tolist(), strict=True))))
 
 
+def service(rng, laws, d, loads, replicates, N=10_000):
+    """Every law near where its limit settles."""
+    one = stationary(rng, ["sq-memory"], [N], d, loads, replicates, levels=12)
+    runs = [one.copy(deep=True) for _ in laws]
+    for run, law in zip(runs, laws, strict=True):
+        for k in d:
+            for lam in loads:
+                pmf = service_fixed_point(lam, k, law)["queue_length_pmf"].values
+                run["occupancy"].loc[{"d": k, "λ": lam}] = padded(pmf, 12)
+    joined = xr.concat(runs, xr.DataArray(list(laws), dims="service", name="service"), data_vars="all")
+    return joined.assign_attrs(attrs("service", laws={"deterministic": {}, "erlang": {"stages": 4}}))
+
+
 def labelled(study, policies, sizes, loads, response, replicates=4, **more):
     """Policies with their d on a ladder of N, from a function of (name, N, d, λ)."""
     chosen = {registry.label(name, d): (name, d) for name, ds in policies.items() for d in ds}
@@ -478,7 +494,7 @@ def claims():
 
 def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0.95), policies=POLICIES,
           replicates=4, n_loads=60, t_step=0.25, side_by_side=SIDE_BY_SIDE, tail_sizes=(200, 300, 450, 700),
-          perturbation=(0, 1)):  # fmt: skip
+          perturbation=(0, 1), laws=LAWS, regimes=None):  # fmt: skip
     """Return the datasets of a made-up study."""
     rng = np.random.default_rng(7)
     path = fluid(d, loads, np.arange(0, 20 + t_step / 2, t_step))
@@ -496,6 +512,8 @@ def study(sizes=(100, 1000, 10_000), d=(1, 2, 3), loads=(0.3, 0.48, 0.52, 0.9, 0
         "heavy_traffic": heavy_traffic({"sq-memory": [2], "sq": [2, 3]} if "sq" in policies else {"sq-memory": [2]}),
         "constant_d": constant_d({name: [2, 3] for name in policies} | {"sq-log": [0], "jsq": [0]}),
         "recursion": recursion(rng, policies, ["empty", "overloaded-3"], d, loads),
+        "service": service(np.random.default_rng(7), laws, d, loads, replicates),
+        "finite_size": finite_size(regimes).assign_attrs(attrs("finite_size") | {"replicates": 20}),
         "fluctuations": fluctuations(d, loads),
         "replacement": replacement(rng, d, loads),
     }

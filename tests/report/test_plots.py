@@ -16,7 +16,8 @@ from made_up_study import portrait as made_up_portrait
 ANCHORS = [
     "fig-portrait", "fig-trajectories", "fig-error", "fig-starts", "fig-concentration", "fig-idle", "fig-recursion",
     "fig-fixed-points", "fig-bound", "fig-convergence", "fig-memory", "fig-lookup", "fig-heavy-traffic",
-    "fig-messages", "fig-policies", "fig-fluctuations", "fig-replacement",
+    "fig-messages", "fig-policies", "fig-critical", "fig-finite-size", "fig-service", "fig-fluctuations",
+    "fig-replacement",
 ]  # fmt: skip
 
 SHAPES = {
@@ -30,7 +31,9 @@ SHAPES = {
     "too few numbers of servers for a tail": {"tail_sizes": (200, 300)},
     "no control of the tail": {"perturbation": (0,)},
     "one policy": {"side_by_side": ("jsq",)},
+    "few regimes": {"regimes": {"threshold": ([2], [100]), "step-2": ([1], [100, 1000])}},
     "a policy of one's own": {"side_by_side": ("my-policy",)},
+    "one service law": {"laws": ("pareto(shape=1.5)",)},
 }
 
 
@@ -76,6 +79,19 @@ def test_tails_are_drawn_straight_where_they_belong(datasets):
     assert figure.facts["medians"] == pytest.approx([200**-0.5, 700**-0.5])
 
 
+def test_what_the_figures_of_finite_size_tell(datasets):
+    facts = {figure.anchor: figure.facts for figure in plots.make_figures(datasets)}
+    window, orders = facts["fig-critical"], facts["fig-finite-size"]
+    assert {d: found[0] for d, found in window["constants"].items()} == pytest.approx({2: 1.0, 3: 1.5})
+    assert window["exponents"][2][1][0] == pytest.approx(-1 / 3)
+    assert window["exponents"][3][2][0] == pytest.approx(-1 / 4)
+    assert orders["later"]["level"] == 2
+    _, _, enough = orders["later"]["by_d"][1]
+    runs = datasets["finite_size"].sel(point="step-2", d=1)
+    part = runs.response_remainder * runs["load"] / runs.lowest_share  # falls as N^(-1/3)
+    assert enough == pytest.approx(10_000 * (float(part.sel(N=10_000)) / 0.1) ** 3)
+
+
 def test_what_the_relaxation_figure_tells(datasets):
     figure = next(figure for figure in plots.make_figures(datasets) if figure.anchor == "fig-convergence")
     facts, ds = figure.facts, datasets["convergence"]
@@ -89,6 +105,16 @@ def test_what_the_relaxation_figure_tells(datasets):
     wrong["spectral_gap"][0, 0] *= 1.5
     figures = plots.make_figures({**datasets, "convergence": wrong})
     assert next(f.facts for f in figures if f.anchor == "fig-convergence")["agree"] == facts["pairs"] - 1
+
+
+def test_what_the_figure_of_service_tells(datasets):
+    facts = {figure.anchor: figure.facts for figure in plots.make_figures(datasets)}["fig-service"]
+    assert facts["laws"] == ["deterministic", "erlang(stages=4)", "exponential", "hyperexponential(scv=4.0)"]
+    assert (facts["d"], facts["load"], facts["N"]) == ([2, 3], 0.95, 10_000)
+    assert {d: list(bounds.values()) for d, bounds in facts["bounds"].items()} == {1: [4, 4, 5, 6], 2: [3, 3, 3, 4]}
+    assert (facts["cells"], facts["flagged"]) == (4 * 3 * 5, 0)
+    assert facts["occupancy_error"] < 1e-9
+    assert 0 < facts["share_error"] < 0.01
 
 
 def test_the_policy_of_a_user_is_in_the_comparison(datasets):

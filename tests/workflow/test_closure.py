@@ -149,6 +149,8 @@ def test_the_real_package(monkeypatch):
             "heavy_traffic",
             "constant_d",
             "recursion",
+            "service",
+            "finite_size",
             "fluctuations",
             "replacement",
         }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from dchoices import registry
+from dchoices import registry, service
 from dchoices.workflow import config
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +37,11 @@ studies:
                shortest: 1, replicates: 3, events: 1.0e+6}
   recursion: {policies: [sq-memory, sq], starts: [overloaded-4], N: [100], d: [2], lam: [0.6], t_end: 5, t_step: 0.1,
               replicates: 3, events: 1.0e+6}
+  service: {laws: {exponential: {}, erlang: {stages: 4}, pareto: {shape: 1.5}}, policies: [sq-memory], N: [100], d: [2],
+            lam: [0.4], warm_up: 2, horizon: 2, shortest: 20, replicates: 3, events: 1.0e+6}
+  finite_size: {regimes: {threshold: {d: [2], N: [10, 20], offsets: [-1, 0, 1], events: 1000},
+                          above: {d: [1, 2], N: [10], events: 500}, step-2: {d: [1], N: [10], events: 500}},
+                steps: [2], closeness: [1.0e-4, 0.001, 0.01], replicates: 4, events: 1.0e+6}
   fluctuations: {N: [100], d: [2], lam: [0.2], t_end: 50, warm_up: 5, replicates: 3, events: 1.0e+6}
   replacement: {policies: [sq], N: [10, 20], d: [2], lam: [0.7], t_end: 50, warm_up: 5, replicates: 3, events: 1.0e+6}
 """)
@@ -65,7 +70,9 @@ L = ("studies", "ladder")
 S = ("studies", "stationary")
 P = ("studies", "policies")
 C = ("studies", "concentration")
+F = ("studies", "finite_size")
 R = ("studies", "convergence")
+V = ("studies", "service")
 H = ("studies", "heavy_traffic")
 D = ("studies", "constant_d")
 
@@ -108,6 +115,14 @@ D = ("studies", "constant_d")
         ((*L, "replicates"), [3, 1], "ladder.replicates[1] = 1: must be an integer of at least 2"),
         ((*L, "split"), ["N"], "ladder.split[0] = 'N': must be one of d, lam"),
         (("studies", "recursion", "policies"), ["jsq"], "recursion.policies[0] = 'jsq': must be one of sq-memory, sq"),
+        ((*F, "regimes", "threshold", "d"), [1], "threshold.d[0] = 1: must be an integer from 2 to 10000 (for"),
+        ((*F, "regimes", "above", "offsets"), [1], "above.offsets = [1]: unknown key; must be one of d, N, events"),
+        ((*F, "regimes"), {"step-4": {}}, "regimes.step-4 = {}: unknown key, did you mean step-"),
+        ((*F, "regimes"), {}, "finite_size.regimes.threshold: is missing, must be a mapping of keys to values"),
+        ((*F, "steps"), [1], "finite_size.steps[0] = 1: must be an integer from 2 to 6"),
+        ((*F, "closeness"), [0.1], "finite_size.closeness = [0.1]: must be a list of at least three numbers"),
+        ((*F, "replicates"), 3, "finite_size.replicates = 3: must be an integer of at least 4"),
+        ((*F, "events"), 6000, "studies.finite_size.events = 6e+03: must be at least the estimated 7.5e+03"),
         (("studies", "recursion", "starts"), [], "recursion.starts = []: must be a list of at least one value, each"),
         ((*R, "starts"), ["fixed-point"], "starts[0] = 'fixed-point': must be empty, overloaded-<m> or stale-<m>"),
         ((*R, "levels"), [0], "convergence.levels[0] = 0: must be an integer from 1 to 20"),
@@ -154,6 +169,19 @@ D = ("studies", "constant_d")
         (("studies", "portrait", "starts", 1), [2, -1], "portrait.starts[1][1] = -1: must be a share of the servers"),
         (("studies", "portrait", "starts", 0), "empty", "portrait.starts[0] = 'empty': must be a list of the shares"),
         (("studies", "portrait", "starts", 1), [1.0], "portrait.starts = [[1], [1.0]]: must not hold [1.0] twice"),
+        ((*V, "laws"), {}, "service.laws = {}: must be a mapping of at least one service law to its parameters"),
+        ((*V, "laws"), ["erlang"], "service.laws = ['erlang']: must be a mapping of at least one service law"),
+        ((*V, "laws", "normal"), {}, "service.laws.normal = {}: unknown key; must be one of exponential, "),
+        ((*V, "laws", "erlang"), {}, "service.laws.erlang.stages: is missing, must be an integer from 1 to 1000"),
+        ((*V, "laws", "erlang"), 4, "service.laws.erlang = 4: must be {stages: an integer from 1 to 1000}"),
+        ((*V, "laws", "erlang", "stages"), 2.5, "laws.erlang.stages = 2.5: must be an integer from 1 to 1000"),
+        ((*V, "laws", "erlang", "shape"), 2, "laws.erlang.shape = 2: unknown key; must be one of stages"),
+        ((*V, "laws", "exponential"), {"rate": 1}, "exponential = {'rate': 1}: must be {}, as this law has no"),
+        ((*V, "laws", "pareto", "shape"), 1, "pareto.shape = 1: must be a number greater than 1 and at most 1000 (the"),
+        ((*V, "laws", "weibull"), {"shape": 0}, "weibull.shape = 0: must be a number greater than 0.05"),
+        ((*V, "laws", "hyperexponential"), {"scv": 1}, "hyperexponential.scv = 1: must be a number greater than 1 and"),
+        ((*V, "N"), [10**7], "service.N[0] = 10000000: must be an integer from 1 to 10^6 (run server by server)"),
+        ((*V, "N"), [10**4], "service.events = 1e+06: must be at least the estimated"),
         # what the schema cannot say
         ((*P, "policies", "sq-distinct"), 200, "sq-distinct = 200: different servers are probed, must be at most"),
         ((*L, "replicates"), [3], "replicates = [3]: must hold one number for each of N = [100, 1000]"),
@@ -225,7 +253,8 @@ def test_the_profiles_are_valid(profile):
     assert plan.profile == profile
     assert plan.studies == [
         "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "bound_grid", "convergence",
-        "stationary", "policies", "heavy_traffic", "constant_d", "recursion", "fluctuations", "replacement",
+        "stationary", "policies", "heavy_traffic", "constant_d", "recursion", "service", "finite_size", "fluctuations",
+        "replacement",
     ]  # fmt: skip
 
 
@@ -238,6 +267,22 @@ def test_the_schema_knows_the_policies():
     assert {name: kind["$ref"].endswith("one_d") for name, kind in defined.items()} == takes_d
     distinct = {name for name in registry.policies() if registry.get(name).distinct}
     assert distinct == set(config.DISTINCT)
+
+
+def test_the_schema_knows_the_service_laws():
+    """With the parameters and the ranges that `service_law` takes."""
+    defined = config._schema()["$defs"]["service"]["properties"]["laws"]["properties"]
+    assert {name: set(config._resolve(kind).get("properties", {})) for name, kind in defined.items()} == {
+        name: set(checks) for name, (checks, _) in service._LAWS.items()
+    }
+    for name, kind in defined.items():
+        for parameter, allowed in kind.get("properties", {}).items():
+            lowest = allowed.get("minimum", allowed.get("exclusiveMinimum"))
+            service.service_law(name, **{parameter: allowed["maximum"]})
+            with pytest.raises(ValueError, match=f"{parameter} = "):
+                service.service_law(name, **{parameter: lowest if "exclusiveMinimum" in allowed else lowest - 1})
+            with pytest.raises(ValueError, match=f"{parameter} = "):
+                service.service_law(name, **{parameter: 2 * allowed["maximum"]})
 
 
 def test_split_makes_one_job_for_each_value():
@@ -266,6 +311,8 @@ def test_estimated_events():
     stationary = {"policies": ["sq"], "N": [10], "d": [2], "lam": [0.5, 0.9], "replicates": 2}
     stationary |= {"warm_up": 3, "horizon": 7, "shortest": 10}
     assert config.estimated_events(stationary) == pytest.approx(10 * 2 * (1.5 * (10 + 14) + 1.9 * (30 + 70)))
+    regimes = GOOD["studies"]["finite_size"]
+    assert config.estimated_events(regimes) == pytest.approx(2 * 3 * 1000 + 3 * 500)
     policies = {**stationary, "policies": {"random": 0, "sq": 2}}
     del policies["d"]
     assert config.estimated_events(policies) == pytest.approx(2 * config.estimated_events(stationary))
@@ -277,6 +324,10 @@ def test_estimated_events():
     assert config.estimated_events(relaxations) == pytest.approx(2 * 3 * 1.81 * 4 * (1 * 100 + 100 * 1.5 / 0.19))
     perturbed = trajectories | {"epsilon": [0.1, 0.2], "perturbation": [0, 1]}
     assert config.estimated_events(perturbed) == pytest.approx(2 * config.estimated_events(trajectories))
+    laws = stationary | {"laws": {"exponential": {}, "deterministic": {}, "erlang": {"stages": 2}}}
+    arrivals = 10 * 2 * (0.5 * (10 + 14) + 0.9 * (30 + 70))
+    expected = config.estimated_events(stationary) + 2 * config.PER_SERVER * arrivals
+    assert config.estimated_events(laws) == pytest.approx(expected)
     assert config.estimated_events({"d": [1], "lam_points": 9}) == 0
 
 

@@ -36,7 +36,15 @@ if outputs:
 """
 
 COMPARED = {"policies", "heavy_traffic", "constant_d"}
-SIMULATIONS = {"trajectories", "ladder", "stationary", "recursion", "concentration"} | COMPARED
+SIMULATIONS = {
+    "trajectories",
+    "ladder",
+    "stationary",
+    "recursion",
+    "concentration",
+    "service",
+    "finite_size",
+} | COMPARED
 SIMULATIONS |= {"fluctuations", "replacement"}
 CLAIMS = {"Checking the claims"}
 REPORT = {"Writing the report", "The verdict"}
@@ -134,7 +142,9 @@ def test_touching_reruns_nothing(project):
             after("fluid", "portrait", "trajectories", "ladder", "recursion", "concentration", "convergence"),
         ),
         ("lib/dchoices/concentration.py", after("concentration")),
+        ("lib/dchoices/theory/general_service.py", CLAIMS | REPORT),
         ("lib/dchoices/tails.py", CLAIMS | REPORT),
+        ("lib/dchoices/regimes.py", after("finite_size") | CLAIMS | REPORT),
         ("lib/dchoices/portrait.py", after("portrait")),
         ("lib/dchoices/plots/__init__.py", REPORT),
         ("lib/dchoices/claims/__init__.py", CLAIMS | REPORT),

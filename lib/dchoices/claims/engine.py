@@ -136,7 +136,7 @@ def missing(what: str) -> Cell:
 
 def where(place: dict[str, Any]) -> str:
     """Return a cell's coordinates in words."""
-    return ", ".join(f"{name} = {value:g}" if name != "policy" else str(value) for name, value in place.items())
+    return ", ".join(str(value) if isinstance(value, str) else f"{name} = {value:g}" for name, value in place.items())
 
 
 def verdict(cells: Sequence[Cell]) -> str:

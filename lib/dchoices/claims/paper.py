@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dchoices.claims import (  # noqa: F401  registers the claims
     concentration,
+    critical,
     dispatch,
     fluctuations,
     fluid,
@@ -15,6 +16,7 @@ from dchoices.claims import (  # noqa: F401  registers the claims
     messages,
     relaxation,
     replacement,
+    service,
     stationary,
 )
 from dchoices.claims.engine import REGISTRY, Claim

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dchoices.theory.closed_forms import distance_to_switch
+from dchoices.theory.closed_forms import queue_bound
 
 # Limits are read off runs with at least this many servers; with fewer, a claim about N -> ∞ is inconclusive.
 ENOUGH_SERVERS = 10_000
@@ -14,6 +14,8 @@ NEARER_THAN_CONTROL = 0.4
 REVIEW = "abstract of arXiv:1802.06566"
 
 
-def far(lam: float, d: int) -> bool:
+def far(lam: float, d: int, service: str = "exponential") -> bool:
     """Tell whether λ is far enough from every step of the bound for finite N to show the limit."""
-    return distance_to_switch(lam, d) > AWAY_FROM_SWITCH * (1 - lam)
+    room = AWAY_FROM_SWITCH * (1 - lam)
+    below = queue_bound(lam - room, d, service) if lam > room else 1
+    return below == queue_bound(lam + room, d, service)

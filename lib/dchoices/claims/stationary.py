@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,9 +37,10 @@ NOT_HEAVY, NOT_HEAVY_MM1 = 0.95, 0.6
 SEPARATION = 0.02
 
 Place = tuple[dict[str, Any], float, float]  # coordinates of a cell, and its tolerance
+Bounded = tuple[dict[str, Any], float, np.ndarray]  # coordinates, a bound, and the limit's shares by queue length
 
 
-def _places(dataset: xr.Dataset, policy: str, keep: Callable[[int, float], bool]) -> Iterator[dict[str, Any]]:
+def largest_places(dataset: xr.Dataset, policy: str, keep: Callable[[int, float], bool]) -> Iterator[dict[str, Any]]:
     """Yield the (policy, N, d, λ) of a stationary dataset at its largest N, where (d, λ) is kept."""
     N = int(dataset.N.max())
     if N < ENOUGH_SERVERS or policy not in dataset.policy:
@@ -71,7 +72,7 @@ def optimal_below_threshold(data: Data, model: str) -> Iterator[Cell]:
     keep = lambda d, lam: math.sqrt(N) * (optimality_threshold(d) - lam) >= 2  # noqa: E731
     idle: list[Place] = []
     response: list[Place] = []
-    for place in _places(runs, _policy(model), keep):
+    for place in largest_places(runs, _policy(model), keep):
         missed = min(MISSED_IDLE, place["λ"] ** place["d"] / 2)
         idle.append((place, 1 - missed, math.inf))
         response.append((place, 1 - missed, 1 + missed))
@@ -96,7 +97,7 @@ def suboptimal_above_threshold(data: Data, model: str) -> Iterator[Cell]:
     keep = lambda d, lam: d >= 2 and 0.05 - 1e-9 <= lam - optimality_threshold(d) <= 0.25 + 1e-9  # noqa: E731
     observed: list[Place] = []
     idle: list[Place] = []
-    for place in _places(runs, _policy(model), keep):
+    for place in largest_places(runs, _policy(model), keep):
         lam, d = place["λ"], place["d"]
         memoryless = 1 - lam**d
         for limit, places in ((d * (1 - lam), observed), (float(fixed_point(lam, d).dispatch_to_idle), idle)):
@@ -117,14 +118,18 @@ def _bound(model: str, Q: Any, lam: Any, d: Any) -> Any:
     return Q + {CLAIM: 0, "lower": -1, "higher": 1}[model]
 
 
-def _mass_cells(runs: xr.Dataset, places: list[dict[str, Any]], bound: Callable[[float, int], Any]) -> Iterator[Cell]:
-    """Yield for each place the mass above the bound (none) and at the bound (that of the fixed point, so tight)."""
+def _with_bound(places: Iterable[dict[str, Any]], bound: Callable[[float, int], float]) -> list[Bounded]:
+    """Return the places with a bound and the fixed point's shares by queue length."""
+    points = [(place, place["λ"], place["d"]) for place in places]
+    return [(place, bound(lam, d), fixed_point(lam, d).queue_length_pmf.values) for place, lam, d in points]
+
+
+def mass_cells(runs: xr.Dataset, places: Sequence[Bounded]) -> Iterator[Cell]:
+    """Yield for each place the mass above the bound (none) and at the bound (that of the limit, so tight)."""
     factor = statistics.widening(int(runs.attrs["replicates"]), max(1, 2 * len(places)))
-    for place in places:
-        level = float(bound(place["λ"], place["d"]))
-        pmf = fixed_point(place["λ"], place["d"]).queue_length_pmf.values
+    for place, level, pmf in places:
         expected = float(pmf[int(level)]) if level < len(pmf) else 0.0
-        at = where({key: place[key] for key in ("N", "d", "λ")})
+        at = where({key: value for key, value in place.items() if key != "policy"})
         value, width = _at_level(runs.sel(place), "occupancy_tail", level + 1)
         yield Cell(f"mass above {level:g} at {at}", value, width * factor, high=NO_MASS)
         value, width = _at_level(runs.sel(place), "occupancy", level)
@@ -165,9 +170,9 @@ def tight_bound(data: Data, model: str) -> Iterator[Cell]:
     at = f"share of {grid.level.size} grid points with another level, {exact} of them decided in fractions"
     yield Cell(at, differing, 0.0, 0.0, 0.0)
     runs = data["stationary"]
-    places = list(_places(runs, "sq-memory", lambda d, lam: far(lam, d)))
-    bound = lambda lam, d: _bound(model, queue_bound(lam, d), lam, d)  # noqa: E731
-    yield from _mass_cells(runs, places, bound) if places else [missing("stationary runs with memory")]
+    places = list(largest_places(runs, "sq-memory", lambda d, lam: far(lam, d)))
+    bound = lambda lam, d: float(_bound(model, queue_bound(lam, d), lam, d))  # noqa: E731
+    yield from mass_cells(runs, _with_bound(places, bound)) if places else [missing("stationary runs with memory")]
 
 
 @claim(
@@ -185,7 +190,7 @@ def memoryless_tails(data: Data, model: str) -> Iterator[Cell]:
     """Tails of SQ(d) at the largest N, at every level that holds enough servers."""
     runs = data["stationary"]
     keep = lambda d, lam: lam <= (NOT_HEAVY if d > 1 else NOT_HEAVY_MM1)  # noqa: E731
-    places = list(_places(runs, "sq" if model == CLAIM else "sq-memory", keep))
+    places = list(largest_places(runs, "sq" if model == CLAIM else "sq-memory", keep))
     tails = []
     for place in places:
         expected = sq_queue_length_pmf(place["λ"], place["d"])[::-1].cumsum()[::-1]
@@ -221,8 +226,8 @@ def published_numbers(data: Data, model: str) -> Iterator[Cell]:
         level = fixed_point(0.995, d).sizes["i"] - 1
         yield Cell(f"longest queue at the fixed point, d = {d}", level, 0.0, number, number)
     runs = data["stationary"]
-    places = list(_places(runs, "sq-memory", lambda d, lam: lam == 0.995 and d in numbers))
-    yield from _mass_cells(runs, places, lambda lam, d: numbers[d])
+    places = list(largest_places(runs, "sq-memory", lambda d, lam: lam == 0.995 and d in numbers))
+    yield from mass_cells(runs, _with_bound(places, lambda lam, d: numbers[d]))
     if len(places) < len(numbers):
         yield missing("stationary runs at λ = 0.995 for d = 2 and 3")
 
@@ -240,5 +245,5 @@ def published_numbers(data: Data, model: str) -> Iterator[Cell]:
 def one_probe_is_enough(data: Data, model: str) -> list[Cell]:
     """Mass above the bound at the largest N, away from its steps."""
     runs = data["stationary"]
-    places = [(place, -math.inf, NO_MASS) for place in _places(runs, _policy(model), lambda d, x: d == 1 and far(x, d))]
-    return estimate_cells(runs, "mass_above_bound", places)
+    places = largest_places(runs, _policy(model), lambda d, lam: d == 1 and far(lam, d))
+    return estimate_cells(runs, "mass_above_bound", [(place, -math.inf, NO_MASS) for place in places])

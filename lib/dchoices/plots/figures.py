@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dchoices.plots import (
     comparison,
     concentration,
+    critical,
     dispatch,
     fluctuations,
     heavy_traffic,
@@ -17,6 +18,7 @@ from dchoices.plots import (
     portrait,
     relaxation,
     replacement,
+    service,
 )
 from dchoices.plots.figure import Datasets, Figure
 
@@ -36,6 +38,9 @@ MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
     heavy_traffic.heavy_traffic,
     messages.messages,
     comparison.policies,
+    critical.critical,
+    critical.finite_size,
+    service.service,
     fluctuations.fluctuations,
     replacement.replacement,
 )

@@ -19,7 +19,7 @@ LIGHTEST, POINTS = 0.2, 200
 # The axis of loads goes so much further than the simulations, in 1/(1-λ).
 BEYOND = 4
 # Numbers of probes of which slopes are drawn.
-SLOPES = (1, 2, 3, 5)
+SLOPES = (1, 2, 3, 4)
 # What a simulation may lie beyond its limit before it is drawn.
 LEAST_EXCESS = 1e-3
 SLACK = hv.Dimension("slack", label="1 / (1 − λ)")

@@ -22,7 +22,8 @@ from dchoices import datasets, registry
 
 STUDIES = (
     "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "bound_grid", "convergence",
-    "stationary", "policies", "heavy_traffic", "constant_d", "recursion", "fluctuations", "replacement",
+    "stationary", "policies", "heavy_traffic", "constant_d", "recursion", "service", "finite_size", "fluctuations",
+    "replacement",
 )  # fmt: skip
 HASH_DIGITS = 12
 TIMES = "times"  # folder of what jobs cost, in that of the run
@@ -121,11 +122,20 @@ class Study:
 
 
 def _as_list(value: Any) -> list[Any]:
-    if isinstance(value, dict):  # policies, each with its d or several
+    if isinstance(value, dict):  # policies, each with its d or several, or laws, each with its parameters
         return [
-            registry.label(policy, d) for policy, ds in value.items() for d in (ds if isinstance(ds, list) else [ds])
+            registry.label(name, _inside(one))
+            for name, given in value.items()
+            for one in (given if isinstance(given, list) else [given])
         ]
     return value if isinstance(value, list) else [value]
+
+
+def _inside(given: int | dict[str, Any]) -> int | str:
+    """Return what stands in brackets behind a name: a number, or parameters by name, of which some are lists."""
+    if not isinstance(given, dict):
+        return given
+    return "; ".join(f"{name}={', '.join(map(str, _as_list(value)))}" for name, value in given.items())
 
 
 def _alike(values: list[Any]) -> bool:

@@ -12,11 +12,15 @@ import xarray as xr
 from scipy.optimize import brentq
 
 from dchoices import validation
+from dchoices.service import ServiceLaw, as_law
 from dchoices.variables import describe
 
 # λ is a double: the switch of the bound nearest to it, or a rounded expression for that switch such as 1 - 1/d,
 # lies within this many units in the last place, and counts as the switch itself.
 SWITCH_ULPS = 2
+# The Laplace transforms of service laws are known to this relative error, some by quadrature. Closer to a step of the
+# bound, in units of 1-λ, a load counts as at it.
+STEP_GUARD = 1e-11
 # Mass of the memoryless fixed point left beyond the last stored level.
 TAIL_MASS = 1e-16
 
@@ -47,12 +51,16 @@ def fewest_probes(lam: float) -> int:
     return math.floor(1 / (1 - Fraction(lam) - SWITCH_ULPS * Fraction(math.ulp(lam)))) + 1
 
 
-def queue_bound(lam: float, d: int, ulps: int = SWITCH_ULPS) -> int:
+def queue_bound(lam: float, d: int, service: str | ServiceLaw = "exponential", ulps: int = SWITCH_ULPS) -> int:
     """Return Q(λ, d) = ⌈-log(1-λ) / log(λd+1)⌉, the largest queue length with mass at the fluid fixed point.
 
     Decided in integers as the least Q with (1-λ)(1+λd)^Q >= 1, so no rounding of logarithms matters. A load within
     `ulps` units in the last place of a switch (an integer argument) counts as at the switch, where the bound is the
     lower integer: ``queue_bound(1 - 1/3, 3)`` is 1 though the double 1 - 1/3 exceeds 2/3.
+
+    For another service law it is a heuristic: the least Q with Σ_{i<Q} φ^-i >= 1/(d(1-λ)), where φ = E[exp(-λdS)] is
+    the probability that a server is not probed while it serves a job. So it is 1 up to λ = 1 - 1/d for every law,
+    smallest for the deterministic one, and at most ⌈1/(d(1-λ))⌉.
 
     Parameters
     ----------
@@ -60,6 +68,8 @@ def queue_bound(lam: float, d: int, ulps: int = SWITCH_ULPS) -> int:
         Load λ in (0, 1).
     d : int
         Probes per job, >= 1.
+    service : str or ServiceLaw
+        "exponential", "deterministic", a law from `service_law`, or its label.
     ulps : int
         0: the bound at the double `lam` itself.
 
@@ -68,13 +78,34 @@ def queue_bound(lam: float, d: int, ulps: int = SWITCH_ULPS) -> int:
     ValueError
         If an argument is out of range.
     """
-    lam, d, ulps = validation.load(lam), validation.probes(d), validation.integer("ulps", ulps, 0)
+    lam, d, law = validation.load(lam), validation.probes(d), as_law(service)
+    if law.name != "exponential":
+        return _bound_of_law(lam, d, law)
+    ulps = validation.integer("ulps", ulps, 0)
     # Near a switch the product falls as λ grows, so the most favourable λ within the ulps is the lowest: a/b.
     a, b = (Fraction(lam) - ulps * Fraction(math.ulp(lam))).as_integer_ratio()
     level = max(1, math.floor(-math.log1p(-lam) / math.log1p(lam * d)) - 1)
     product, one = (b - a) * (b + a * d) ** level, b ** (level + 1)
     while product < one:
         level, product, one = level + 1, product * (b + a * d), one * b
+    return level
+
+
+def _bound_of_law(lam: float, d: int, law: ServiceLaw) -> int:
+    """Return the least Q with φ^(Q-1) <= d(1-λ) Σ_{i<Q} φ^i.
+
+    At the load where the level changes every server is topped up to Q jobs whenever it is probed. Then a service
+    leaves one job less than before if there was no probe, with probability φ, else Q-1, and a share
+    u_0 = φ^(Q-1) / Σ_{i<Q} φ^i of services leaves the server idle, for 1/(λd) on average, until it is found. The share
+    of idle servers is 1-λ, so that u_0 = d(1-λ). No φ is divided by: it may underflow.
+    """
+    unprobed = law.laplace(lam * d)
+    share = d * (1 - (lam - SWITCH_ULPS * math.ulp(lam))) * (1 + STEP_GUARD)
+    level, power, total = 1, 1.0, 1.0
+    while power > share * total:
+        power *= unprobed
+        total += power
+        level += 1
     return level
 
 

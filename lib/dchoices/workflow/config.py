@@ -28,6 +28,7 @@ FLUID_GRID = ("d", "lam", "t_end", "t_step")  # what fluid.nc and trajectories.n
 DISTINCT = ("sq-distinct", "sq-memory-distinct")  # policies that probe d different servers
 STEP_TOLERANCE = 1e-9  # t_end / t_step may miss a whole number by rounding, not by more
 SUM_TOLERANCE = 1e-9  # as far as shares may miss 1, which is as far as `starts` lets them
+PER_SERVER = 25  # events of the lumped chain that cost as much time as an arrival run server by server
 # Relaxation time in heavy traffic, in units of 1/(1-λ), for estimates that need no linear algebra: that of SQ(2), the
 # longest but for M/M/1. With memory it is less, if λ is not next to a step of the bound.
 RELAXATION = 1.5
@@ -281,17 +282,32 @@ def _jobs(config: Mapping[str, Any]) -> Iterator[Job]:
 
 
 def estimated_events(parameters: Mapping[str, Any]) -> float:
-    """Return the expected number of uniformised events, at rate N(1+λ), that a notebook simulates."""
+    """Return the expected number of uniformised events, at rate N(1+λ), that a notebook simulates.
+
+    Service that is not exponential is run server by server, where arrivals count for what they cost.
+    """
+    if "regimes" in parameters:  # each of its systems gets as many
+        return float(sum(given["events"] * _systems(given) for given in parameters["regimes"].values()))
     if "N" not in parameters:
         return 0.0
     sizes, replicates = parameters["N"], parameters["replicates"]
     per_replicate = [
-        size * sum((1 + lam) * _duration(parameters, k, lam) for lam in parameters["lam"])
+        size * sum(_rate(parameters, lam) * _duration(parameters, k, lam) for lam in parameters["lam"])
         for k, size in enumerate(sizes)
     ]
     cases = math.prod(_cases(parameters[axis]) for axis in CASES if axis in parameters)
     numbers = replicates if isinstance(replicates, list) else [replicates] * len(sizes)  # a list has one for each N
     return float(cases * sum(events * number for events, number in zip(per_replicate, numbers, strict=True)))
+
+
+def _systems(regime: Mapping[str, Any]) -> int:
+    return math.prod(len(regime.get(axis, [0])) for axis in ("d", "N", "offsets"))
+
+
+def _rate(parameters: Mapping[str, Any], lam: float) -> float:
+    """Return the events per server and time, over all service laws where there are several."""
+    laws = parameters.get("laws", ["exponential"])
+    return sum(1 + lam if law == "exponential" else PER_SERVER * lam for law in laws)
 
 
 def _cases(values: Any) -> int:
