@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from dchoices.claims import engine, paper, stationary
+from dchoices.claims import catalogue, engine, stationary
 from dchoices.claims.engine import Cell
 
 INSIDE, OUTSIDE, ACROSS = Cell("a", 0.5, 0.1, 0, 1), Cell("b", 1.5, 0.1, 0, 1), Cell("c", 0.95, 0.1, 0, 1)
@@ -35,8 +35,8 @@ def test_the_deciding_cell_is_the_worst():
 
 def test_registry_holds_the_claims_in_order():
     expected = [*(f"P{k}" for k in range(1, 13)), *(f"N{k}" for k in range(1, 9))]
-    assert [entry.id for entry in paper.CLAIMS] == expected
-    for entry in paper.CLAIMS:
+    assert [entry.id for entry in catalogue.CLAIMS] == expected
+    for entry in catalogue.CLAIMS:
         assert entry.controls, entry.id
         assert entry.tolerance_reason, entry.id
 

@@ -49,12 +49,12 @@ MUST_FAIL = {
 CHECK = """
 import json
 import dchoices as dc
-from dchoices.claims import engine, paper
+from dchoices.claims import catalogue, engine
 runs = dc.stationary(["sq-memory", "sq"], 10_000, 2, [0.4, 0.6, 0.72], 20, 20, replicates=6)
 runs.attrs["replicates"] = 6
 data = {"stationary": runs, "bound_grid": dc.bound_grid([0.3, 0.6, 0.9], [1, 2, 3])}
 verdicts = {entry.id: engine.verdict(list(entry.check(data, engine.CLAIM)))
-            for entry in paper.CLAIMS if entry.id in ("P2", "P3", "P4")}
+            for entry in catalogue.CLAIMS if entry.id in ("P2", "P3", "P4")}
 print(json.dumps(verdicts))
 """
 

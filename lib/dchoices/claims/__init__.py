@@ -1,1 +1,4 @@
-"""The claims: `engine` turns measured cells into verdicts, `paper` states those of the paper, one function each."""
+"""The claims: `engine` turns measured cells into verdicts, `catalogue` lists all, the rest hold a function each.
+
+A new claim is a function in the module of its subject; a new module is named in `catalogue`.
+"""

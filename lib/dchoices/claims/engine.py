@@ -221,7 +221,7 @@ def evaluate(entry: Claim, data: Data, claims: int = 1) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the records of all claims as JSON, under a temporary name, then renamed."""
-    from dchoices.claims.paper import CLAIMS  # they are built on this module
+    from dchoices.claims.catalogue import CLAIMS  # they are built on this module
 
     if len(arguments) != 2:
         print("usage: python -m dchoices.claims DATA_DIR OUT.json", file=sys.stderr)

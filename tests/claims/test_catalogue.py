@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from dchoices import heavy_traffic, registry, statistics
-from dchoices.claims import engine, paper
+from dchoices.claims import catalogue, engine
 from dchoices.constant_d import enough_servers, tolerated
 from dchoices.heavy_traffic import limit_response
 from dchoices.theory.closed_forms import sq_queue_length_pmf
@@ -296,7 +296,7 @@ def right():
     return study()
 
 
-@pytest.mark.parametrize("claim", [entry.id for entry in paper.CLAIMS])
+@pytest.mark.parametrize("claim", [entry.id for entry in catalogue.CLAIMS])
 def test_a_claim_passes_on_its_limits_and_every_control_fails(claim, right):
     assert verdict(claim, right) == "pass"
     for control in engine.REGISTRY[claim].controls:
