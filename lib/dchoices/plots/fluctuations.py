@@ -30,7 +30,7 @@ def fluctuations(data: Datasets) -> Figure:
     ]
     facts = {"N": ds["N"].item(), "d": ds["d"].values.tolist(), "replicates": ds.attrs["replicates"]}
     alt = "N times the stationary variance of the shares of busy and of known idle servers against load, for each d."
-    return Figure("fig-fluctuations", alt, ("fluctuations",), panels, key, min(3, len(panels)), facts)
+    return Figure("fig-fluctuations", alt, ("fluctuations",), panels, key, 3, facts, print_columns=2)
 
 
 def _panel(ds: xr.Dataset) -> Panel:

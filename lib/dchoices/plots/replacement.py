@@ -27,7 +27,7 @@ def replacement(data: Datasets) -> Figure:
     ]
     facts = {"replicates": ds.attrs["replicates"], "N": ds["N"].values[[0, -1]].tolist()}
     alt = "N times the difference of mean response times with and without replacement against N, with limits as lines."
-    return Figure("fig-replacement", alt, ("replacement",), panels, key, min(3, len(panels)), facts)
+    return Figure("fig-replacement", alt, ("replacement",), panels, key, 3, facts, print_columns=2)
 
 
 def _panel(ds: xr.Dataset) -> Panel:
