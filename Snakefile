@@ -55,8 +55,9 @@ LIMITS = (
     "OPENBLAS_NUM_THREADS={threads} MKL_NUM_THREADS={threads} "
 )
 
-# CPU time of a job, by the shell: Snakemake looks only now and then, and misses up to half a minute at the end.
-CPU = " && times > {log.cpu}"
+# CPU and wall time of a job, by the shell. Snakemake's benchmarks take 6 % of a core to watch a job, and miss the CPU
+# time of its last half minute.
+TIMED = " && {{ times; echo $SECONDS; }} > {log.times}"
 TIMES = f"{DATA}/times"
 
 
@@ -122,9 +123,7 @@ rule notebook:
     log:
         notebook=f"{DATA}/logs/{{study}}/{{part}}.ipynb",
         text=f"{DATA}/logs/{{study}}/{{part}}.log",
-        cpu=f"{TIMES}/notebook/{{study}}/{{part}}.cpu",
-    benchmark:
-        f"{TIMES}/notebook/{{study}}/{{part}}.tsv"
+        times=f"{TIMES}/notebook/{{study}}/{{part}}",
     threads: 1
     priority: lambda wildcards: job(wildcards).events  # long runs first
     params:
@@ -133,7 +132,7 @@ rule notebook:
         "Running {wildcards.study} {wildcards.part}, progress in {log.text}"
     shell:
         LIMITS + "python -m dchoices.workflow.run_notebook {input.notebook} {input.parameters} {output}"
-        " --log-notebook {log.notebook} > {log.text} 2>&1 || {{ tail -n 40 {log.text} >&2; exit 1; }}" + CPU
+        " --log-notebook {log.notebook} > {log.text} 2>&1 || {{ tail -n 40 {log.text} >&2; exit 1; }}" + TIMED
 
 
 rule merge:
@@ -144,16 +143,14 @@ rule merge:
         f"{DATA}/{{study}}.nc",
     log:
         text=f"{DATA}/logs/{{study}}/merge.log",
-        cpu=f"{TIMES}/merge/{{study}}.cpu",
-    benchmark:
-        f"{TIMES}/merge/{{study}}.tsv"
+        times=f"{TIMES}/merge/{{study}}",
     threads: 1
     params:
         code=code("dchoices.datasets"),
     message:
         "Merging {wildcards.study}"
     shell:
-        LIMITS + "python -m dchoices.datasets {output} {input.runs} 2>&1 | tee {log.text}" + CPU
+        LIMITS + "python -m dchoices.datasets {output} {input.runs} 2>&1 | tee {log.text}" + TIMED
 
 
 rule claims:
@@ -164,16 +161,14 @@ rule claims:
         f"{DATA}/claims.json",
     log:
         text=f"{DATA}/logs/claims.log",
-        cpu=f"{TIMES}/claims.cpu",
-    benchmark:
-        f"{TIMES}/claims.tsv"
+        times=f"{TIMES}/claims",
     threads: 1
     params:
         code=code("dchoices.claims"),
     message:
         "Checking the claims"
     shell:
-        LIMITS + f"python -m dchoices.claims {DATA} {{output}} 2>&1 | tee {{log.text}}" + CPU
+        LIMITS + f"python -m dchoices.claims {DATA} {{output}} 2>&1 | tee {{log.text}}" + TIMED
 
 
 rule report:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import os
@@ -83,18 +82,15 @@ class Study:
 
     @cached_property
     def times(self) -> list[dict[str, Any]]:
-        """Cost of every job that was measured, in order of rule and job, in seconds and MB."""
+        """Wall and CPU time of every job that was measured, in seconds, in order of rule and job."""
         base = self.folder / TIMES
         rows = []
-        for file in sorted(base.rglob("*.tsv")):
-            rule, *job = file.relative_to(base).with_suffix("").parts
-            with file.open(encoding="utf-8") as lines:
-                measured = list(csv.DictReader(lines, delimiter="\t"))[-1:]
-            rows += [
-                {"rule": rule, "job": "/".join(job), "wall": _number(row, "s"), "memory": _number(row, "max_rss"),
-                 "cpu": _cpu_seconds(file.with_suffix(".cpu"))}
-                for row in measured
-            ]  # fmt: skip
+        for file in sorted(path for path in base.rglob("*") if path.is_file() and path.name != "started"):
+            rule, *job = file.relative_to(base).parts
+            text = file.read_text("utf-8")
+            # What the shell's `times` prints of itself and its children, of user and system; then the wall time.
+            cpu = sum(60 * float(minutes) + float(seconds) for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", text))
+            rows.append({"rule": rule, "job": "/".join(job), "wall": float(text.split()[-1]), "cpu": cpu})
         return rows
 
     def cost(self, study: str) -> dict[str, float]:
@@ -105,7 +101,7 @@ class Study:
         rows = [row for row in self.times if row["rule"] == "notebook" and row["job"].split("/")[0] == study]
         found: dict[str, float] = {"jobs": len(rows)}
         for name in ("wall", "cpu"):
-            found[name] = sum(row[name] or 0.0 for row in rows)
+            found[name] = sum(row[name] for row in rows)
         attrs = self.datasets[study].attrs
         found["start_up"] = max(0.0, found["cpu"] - float(attrs.get("cpu_seconds", 0.0)))
         found["events"] = int(attrs.get("events", 0))
@@ -113,12 +109,13 @@ class Study:
 
     @cached_property
     def elapsed(self) -> float | None:
-        """Time since the run began, in s; None where an earlier run did some of its jobs, or none is measured."""
-        start = self.folder / TIMES / "started"
-        ends = [file.stat().st_mtime for file in (self.folder / TIMES).rglob("*.tsv")]
-        if not start.exists() or not ends or min(ends) < start.stat().st_mtime:
+        """Time since the run began, in seconds; None where an earlier run did some of its jobs."""
+        base = self.folder / TIMES
+        if not (base / "started").exists():
             return None
-        return time.time() - start.stat().st_mtime
+        begin = (base / "started").stat().st_mtime
+        earlier = any(file.stat().st_mtime < begin for file in base.rglob("*") if file.is_file())
+        return None if earlier else time.time() - begin
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -140,21 +137,6 @@ def _inside(given: int | dict[str, Any]) -> int | str:
 
 def _alike(values: list[Any]) -> bool:
     return all(isinstance(v, int | float) for v in values)
-
-
-def _number(row: Mapping[str, str], name: str) -> float | None:
-    try:
-        return float(row[name])
-    except (KeyError, ValueError):  # Snakemake writes "-" or "NA" for what it could not measure
-        return None
-
-
-def _cpu_seconds(file: Path) -> float | None:
-    """Return what the shell's `times` printed for the job: minutes and seconds, of user and system."""
-    if not file.exists():
-        return None
-    parts = re.findall(r"(\d+)m([\d.]+)s", file.read_text("utf-8"))
-    return sum(60 * float(minutes) + float(seconds) for minutes, seconds in parts)
 
 
 def machine() -> dict[str, str]:

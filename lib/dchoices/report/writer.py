@@ -67,7 +67,7 @@ class Writer:
             "dataset_table": self.dataset_table,
             "times_table": self.times_table,
             "times": study.times,
-            "total": lambda key: sum(row[key] or 0.0 for row in study.times),
+            "total": lambda key: sum(row[key] for row in study.times),
             "costs": [study.cost(name) for name in STUDIES],
             "costs_table": self.costs_table,
             "elapsed": study.elapsed,
@@ -231,23 +231,18 @@ class Writer:
                          numbers.fixed(pace, 0)])  # fmt: skip
         for rule in dict.fromkeys(row["rule"] for row in self.study.times if row["rule"] != "notebook"):
             jobs = [row for row in self.study.times if row["rule"] == rule]
-            wall, cpu = (numbers.fixed(sum(row[key] or 0.0 for row in jobs), 0) for key in ("wall", "cpu"))
+            wall, cpu = (numbers.fixed(sum(row[key] for row in jobs), 0) for key in ("wall", "cpu"))
             rows.append([rule, str(len(jobs)), wall, cpu, *[numbers.DASH] * 3])
         head = ["Rule", "Jobs", "Wall time, s", "CPU time, s", "of which start-up, s", "Events", "ns per event"]
         return verdicts.pipe_table(head, rows, (28, 8, 12, 12, 14, 14, 12))
 
     def times_table(self) -> str:
         """Return a table of what each job cost."""
-        columns = {"wall": 1, "cpu": 1, "memory": 0}
         rows = [
-            [
-                words(f"{row['rule']} {row['job']}".strip()),
-                *(numbers.fixed(row[key], decimals) for key, decimals in columns.items()),
-            ]
+            [words(f"{row['rule']} {row['job']}".strip()), *(numbers.fixed(row[key], 0) for key in ("wall", "cpu"))]
             for row in self.study.times
         ]
-        head = ["Job", "Wall time, s", "CPU time, s", "Memory, MB"]
-        return verdicts.pipe_table(head, rows, (40, 20, 20, 20))
+        return verdicts.pipe_table(["Job", "Wall time, s", "CPU time, s"], rows, (50, 25, 25))
 
     def versions(self) -> str:
         """Return the versions that the datasets record and those of the tools that set this report."""
