@@ -84,8 +84,8 @@ def _run(runs: xr.Dataset, regime: str, beside: bool = False) -> Iterator[tuple[
 
 @claim(
     id="N2",
-    statement="At λ = 1 - 1/d the share of jobs that are not sent to a server with observation 0 is of order N^(-1/2); "
-    "at λ = 1 - 1/d + x/(d√N) this share times √N depends on x and d alone.",
+    statement="Critical window of the threshold: at λ = 1 - 1/d the share of jobs that are not sent to a server with "
+    "observation 0 is of order N^(-1/2); at λ = 1 - 1/d + x/(d√N) this share times √N depends on x and d alone.",
     source="conjecture, derived from the model",
     heuristic="At any N the balance of observations is R_0 = d_N (1-λ-y_0), with y_0 the mean fraction of servers with "
     "observation 0 and d_N = d + O(1/N) the expected number of different servers among d probes. So 1 - R_0 = d y_0 + "
@@ -116,8 +116,8 @@ def critical_window(data: Data, model: str) -> Iterator[Cell]:
 
 @claim(
     id="N3",
-    statement="At the load λ_Q at which the bound steps from Q to Q + 1, the fraction y of servers with observation "
-    "Q - 1 is of order N^(-1/(Q+1)), also for Q = 2 and 3.",
+    statement="Critical load of a later step: where the bound steps from Q to Q + 1, at λ_Q, the fraction y of servers "
+    "with observation Q - 1 is of order N^(-1/(Q+1)), also for Q = 2 and 3.",
     source="conjecture, derived from the model",
     heuristic="For Q >= 2, next to λ_Q, y' = -(ε + c y^Q) in the limit, ε the distance of the load from λ_Q: servers "
     "wait for a time of order y at observation Q - 1, and one of them is idle only after Q - 1 services in a row in "
@@ -147,7 +147,7 @@ def later_steps(data: Data, model: str) -> Iterator[Cell]:
 
 @claim(
     id="N4",
-    statement="The mean response time R of the limit is no smooth function of the load at λ_Q, Q >= 2: "
+    statement="A root in the limit: the mean response time R is no smooth function of the load at λ_Q, Q >= 2; "
     "R(λ_Q) - R(λ) is of order |λ-λ_Q|^(1/Q) below λ_Q, and linear above.",
     source="conjecture, derived from the model",
     heuristic="The fixed point just below λ_Q has ε + c y^Q = 0 (see N3), so y = (|ε|/c)^(1/Q); and in the limit the "
@@ -178,9 +178,9 @@ def root_singularity(data: Data, model: str) -> Iterator[Cell]:
 
 @claim(
     id="N5",
-    statement="The mean response time R_N of N servers differs from its limit R by less than any power of N below the "
-    "threshold, by order N^(-1/2) at it, 1/N above it, and N^(-1/(Q+1)) at a later step, where R_N is the lower one "
-    "in the end.",
+    statement="Corrections for finite N: the mean response time R_N of N servers differs from its limit R by less than "
+    "any power of N below the threshold, by order N^(-1/2) at it, 1/N above it, and N^(-1/(Q+1)) at a later step, "
+    "where R_N is the lower one in the end.",
     source="conjecture, derived from the model",
     heuristic="Below the threshold a job waits only if the stock of about N(1-λ-1/d) known idle servers has run out: a "
     "large deviation, exponentially rare. At the threshold and at later steps R follows y, of which N2 and N3 give "

@@ -33,8 +33,8 @@ def far_from_empty(N: int, lam: float, d: int) -> bool:
 
 @claim(
     id="N1",
-    statement="Below the threshold N times the stationary variance of the share of busy servers tends to λ, and that "
-    "of the share of known idle servers to λ + (3 - 1/d)/(2d) - (2δ + 1)/(d(1 + δ)), with δ = λd.",
+    statement="Fluctuations below the threshold: N times the stationary variance of the share of busy servers tends to "
+    "λ, and that of the share of known idle servers to λ + (3 - 1/d)/(2d) - (2δ + 1)/(d(1 + δ)), with δ = λd.",
     source="conjecture, derived from the model",
     heuristic="While some server is known to be idle every job finds one, so that the busy servers are an M/M/∞ queue. "
     "The idle servers still remembered as busy gain one at a departure, and at an arrival lose those that its probes "

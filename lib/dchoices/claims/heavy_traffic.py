@@ -90,7 +90,7 @@ def _simulated_cells(runs: xr.Dataset, model: str) -> list[Cell]:
             (f"R less its limit, {at}", ours[0] - limit_response("sq-memory", lam, d), ours[1], -far_off, far_off)
         )
         found += [
-            (f"R of SQ({k}) less R, {at}", other[0] - ours[0], other[1] + ours[1], math.nextafter(0, 1), math.inf)
+            (f"R of SQ({k}) less R, {at}", other[0] - ours[0], other[1] + ours[1], 0.0, math.inf)
             for k, other in zip((d, d + 1), others, strict=True)
             if other is not None
         ]

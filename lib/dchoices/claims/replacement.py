@@ -59,8 +59,9 @@ def _limit(model: str, policy: str, lam: float, d: int) -> float:
 
 @claim(
     id="N8",
-    statement="Probing with replacement adds c/N to the mean response time. Away from the steps of the bound c is "
-    "-d(d-1)/2 ∂R/∂d at the fixed point with memory, which is 0 below the threshold; without memory it is Σ u_i / λ.",
+    statement="With and without replacement: probing with replacement adds c/N to the mean response time. Away from "
+    "the steps of the bound c is -d(d-1)/2 ∂R/∂d at the fixed point with memory, which is 0 below the threshold; "
+    "without memory it is Σ u_i / λ.",
     source="conjecture, derived from the model",
     heuristic="With replacement d probes hit d - d(d-1)/(2N) + … different servers. With memory the fluid model knows "
     "the probes by their mean number only, and has a fixed point for every real d: so fewer probes cost what a smaller "
