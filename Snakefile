@@ -123,7 +123,7 @@ rule notebook:
     log:
         notebook=f"{DATA}/logs/{{study}}/{{part}}.ipynb",
         text=f"{DATA}/logs/{{study}}/{{part}}.log",
-        times=f"{TIMES}/notebook/{{study}}/{{part}}",
+        times=f"{TIMES}/notebook/{{study}}/{{part}}.time",
     threads: 1
     priority: lambda wildcards: job(wildcards).events  # long runs first
     params:
@@ -143,7 +143,7 @@ rule merge:
         f"{DATA}/{{study}}.nc",
     log:
         text=f"{DATA}/logs/{{study}}/merge.log",
-        times=f"{TIMES}/merge/{{study}}",
+        times=f"{TIMES}/merge/{{study}}.time",
     threads: 1
     params:
         code=code("dchoices.datasets"),
@@ -161,7 +161,7 @@ rule claims:
         f"{DATA}/claims.json",
     log:
         text=f"{DATA}/logs/claims.log",
-        times=f"{TIMES}/claims",
+        times=f"{TIMES}/claims.time",
     threads: 1
     params:
         code=code("dchoices.claims"),

@@ -530,7 +530,7 @@ def write(folder: Path, datasets, records):
     started.parent.mkdir()
     started.write_text("")
     for job in (*(f"notebook/{name}/d=2" for name in datasets), "claims"):
-        file = folder / "times" / job
+        file = folder / "times" / f"{job}.time"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("0m0.250s 0m0.050s\n0m11.000s 0m0.700s\n13\n")
     (folder / "claims.json").write_text(json.dumps(records))

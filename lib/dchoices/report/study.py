@@ -85,8 +85,8 @@ class Study:
         """Wall and CPU time of every job that was measured, in seconds, in order of rule and job."""
         base = self.folder / TIMES
         rows = []
-        for file in sorted(path for path in base.rglob("*") if path.is_file() and path.name != "started"):
-            rule, *job = file.relative_to(base).parts
+        for file in sorted(base.rglob("*.time")):
+            rule, *job = file.relative_to(base).with_suffix("").parts
             text = file.read_text("utf-8")
             # What the shell's `times` prints of itself and its children, of user and system; then the wall time.
             cpu = sum(60 * float(minutes) + float(seconds) for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", text))
@@ -114,7 +114,7 @@ class Study:
         if not (base / "started").exists():
             return None
         begin = (base / "started").stat().st_mtime
-        earlier = any(file.stat().st_mtime < begin for file in base.rglob("*") if file.is_file())
+        earlier = any(file.stat().st_mtime < begin for file in base.rglob("*.time"))
         return None if earlier else time.time() - begin
 
 
