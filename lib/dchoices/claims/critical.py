@@ -151,7 +151,7 @@ def later_steps(data: Data, model: str) -> Iterator[Cell]:
     "R(λ_Q) - R(λ) is of order |λ-λ_Q|^(1/Q) below λ_Q, and linear above.",
     source="conjecture, derived from the model",
     heuristic="The fixed point just below λ_Q has ε + c y^Q = 0 (see N3), so y = (|ε|/c)^(1/Q); and in the limit the "
-    "mean observation exceeds the mean queue length by 1/d, so that λR = Q - y - 1/d. Above λ_Q the new longest queue "
+    "mean observation exceeds the mean queue length by 1/d, so that λ R = Q - y - 1/d. Above λ_Q the new longest queue "
     "opens with a share linear in ε. At Q = 2 the line of R has a square root on the lower side, at Q = 3 a cube "
     "root.",
     quantity="exponent of |λ-λ_Q| in |R(λ) - R(λ_Q)|, per Q and d, on either side",
@@ -184,8 +184,8 @@ def root_singularity(data: Data, model: str) -> Iterator[Cell]:
     source="conjecture, derived from the model",
     heuristic="Below the threshold a job waits only if the stock of about N(1-λ-1/d) known idle servers has run out: a "
     "large deviation, exponentially rare. At the threshold and at later steps R follows y, of which N2 and N3 give "
-    "the order: at any N the mean observation exceeds the mean queue length by 1/d_N, so that λR_N = Q - y - 1/d_N "
-    "plus servers with an observation above Q, λR_N - λR = -y + O(N^(-Q/(Q+1))) for Q >= 2. Elsewhere the limit is "
+    "the order: at any N the mean observation exceeds the mean queue length by 1/d_N, so that λ R_N = Q - y - 1/d_N "
+    "plus servers with an observation above Q, λ R_N - λ R = -y + O(N^(-Q/(Q+1))) for Q >= 2. Elsewhere the limit is "
     "smooth at its fixed point, and fluctuations of size N^(-1/2) change means by their square.",
     quantity="exponent of N in R_N - R, per regime and d; below also the part of the fall that is an exponential's; at "
     "later steps the exponent in -y/λ and that in what it leaves of R_N - R",

@@ -37,7 +37,11 @@ def _d_of(runs: xr.Dataset, point: str) -> list[int]:
 def _size_axis(runs: xr.Dataset, points: list[str]) -> dict[str, Any]:
     """Return the options of an axis of N that holds what was run at these points."""
     sizes = runs["N"].values[(runs["horizon"].sel(point=points) > 0).any(["point", "d"]).values]
-    return {"logx": True, "logy": True, "xlim": (sizes.min() / 1.3, sizes.max() * 1.3)} if sizes.size else {}
+    if not sizes.size:
+        return {}
+    powers = [10**k for k in range(1, 10) if sizes.min() <= 10**k <= sizes.max()]
+    ticks = [(N, f"{N}") for N in powers or sizes.tolist()]
+    return {"logx": True, "logy": True, "xlim": (sizes.min() / 1.3, sizes.max() * 1.3), "xticks": ticks}
 
 
 def _series(ladder: Ladder, dims: el.Axes, color: str, look: str, name: str) -> Iterator[Any]:
