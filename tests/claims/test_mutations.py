@@ -17,10 +17,12 @@ LINE, CELLS = "kernels/memory_line.py", "kernels/memory_cells.py"
 MUTATIONS = {
     "nothing": [],
     "memory ignored": [
-        ("registry.py", 'Policy("sq-memory", "d probes, then the lowest observation", True, 1,',
-         'Policy("sq-memory", "d probes, then the lowest observation", False, 1,'),
+        ("registry.py", 'then the lowest observation", True, 1, fluid="sq-memory",\n'
+         "           fixed_point=closed_forms.fixed_point_state),\n"
+         '    Policy("sq-memory-distinct"',
+         'then the lowest observation"),\n    Policy("sq-memory-distinct"'),
     ],
-    "bound one too high": [("theory/closed_forms.py", "    return level\n", "    return level + 1\n")],
+    "bound one too high": [("theory/closed_forms.py", "* b\n    return level\n", "* b\n    return level + 1\n")],
     "d ignored": [(LINE, "for _ in range(d):", "for _ in range(1):"), (CELLS, "left = d\n", "left = 1\n")],
     "departures from idle servers": [
         (LINE, "            line[place] = here - ((here & _QUEUE) > 0)\n",
