@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cache
 
 from dchoices.theory.closed_forms import fixed_point, queue_bound, sq_mean_response_time, switch_load
 
@@ -11,6 +12,7 @@ from dchoices.theory.closed_forms import fixed_point, queue_bound, sq_mean_respo
 HEAVIEST = 0.99999
 
 
+@cache  # asked for the same loads by claims and figures
 def limit_response(policy: str, lam: float, d: int) -> float:
     """Return the mean response time of SQ(d) in the fluid limit; `policy` is "sq-memory" or "sq"."""
     if policy == "sq":

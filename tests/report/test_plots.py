@@ -7,6 +7,7 @@ import holoviews as hv
 import numpy as np
 import pytest
 from dchoices import plots
+from dchoices.plots import limits, relaxation
 from dchoices.plots.heavy_traffic import heavy_traffic
 from dchoices.plots.messages import messages
 from dchoices.plots.portrait import portrait
@@ -37,16 +38,28 @@ SHAPES = {
 }
 
 
+@pytest.fixture(scope="module")
+def figures(datasets):
+    """The figures of the made-up study, by their anchors."""
+    return {figure.anchor: figure for figure in plots.make_figures(datasets)}
+
+
+@pytest.fixture(scope="module")
+def facts(figures):
+    return {anchor: figure.facts for anchor, figure in figures.items()}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 def test_figures_are_made_of_what_a_profile_has(shape):
-    figures = plots.make_figures(study(n_loads=20, **shape))
+    made_up = study(n_loads=20, **shape)
+    figures = plots.make_figures(made_up)
     assert [figure.anchor for figure in figures] == ANCHORS
     assert all(figure.panels and figure.alt and figure.key for figure in figures)
-    plots.story(study(n_loads=20, **shape))
+    plots.story(made_up)
 
 
-def test_examples_lie_on_either_side_of_the_threshold(datasets):
-    facts = {figure.anchor: figure.facts for figure in plots.make_figures(datasets)}
+def test_examples_lie_on_either_side_of_the_threshold(facts):
     assert facts["fig-trajectories"]["d"] == 2
     below, above = facts["fig-trajectories"]["loads"]
     assert below < 0.5 < above
@@ -57,13 +70,12 @@ def test_examples_lie_on_either_side_of_the_threshold(datasets):
 def test_a_level_that_is_not_the_bound_is_counted(datasets):
     wrong = datasets["bound_grid"].copy(deep=True)
     wrong["level"][0, 0] += 1
-    figures = plots.make_figures({**datasets, "bound_grid": wrong})
-    assert {f.anchor: f.facts for f in figures}["fig-bound"]["differ"] == 1
+    assert limits.bound({**datasets, "bound_grid": wrong}).facts["differ"] == 1
 
 
-def test_tails_are_drawn_straight_where_they_belong(datasets):
+def test_tails_are_drawn_straight_where_they_belong(figures):
     """Exponentials over N, powers of N over log N; and what the text says of them."""
-    figure = next(figure for figure in plots.make_figures(datasets) if figure.anchor == "fig-concentration")
+    figure = figures["fig-concentration"]
     assert [panel.options["logx"] for panel in figure.panels] == [False, True, False, True]
     linear, logarithmic = (
         [part for part in panel.content if isinstance(part, hv.Curve) and len(part) > 20] for panel in figure.panels[:2]
@@ -79,8 +91,7 @@ def test_tails_are_drawn_straight_where_they_belong(datasets):
     assert figure.facts["medians"] == pytest.approx([200**-0.5, 700**-0.5])
 
 
-def test_what_the_figures_of_finite_size_tell(datasets):
-    facts = {figure.anchor: figure.facts for figure in plots.make_figures(datasets)}
+def test_what_the_figures_of_finite_size_tell(datasets, facts):
     window, orders = facts["fig-critical"], facts["fig-finite-size"]
     assert {d: found[0] for d, found in window["constants"].items()} == pytest.approx({2: 1.0, 3: 1.5})
     assert window["exponents"][2][1][0] == pytest.approx(-1 / 3)
@@ -92,8 +103,8 @@ def test_what_the_figures_of_finite_size_tell(datasets):
     assert enough == pytest.approx(10_000 * (float(part.sel(N=10_000)) / 0.1) ** 3)
 
 
-def test_what_the_relaxation_figure_tells(datasets):
-    figure = next(figure for figure in plots.make_figures(datasets) if figure.anchor == "fig-convergence")
+def test_what_the_relaxation_figure_tells(datasets, figures):
+    figure = figures["fig-convergence"]
     facts, ds = figure.facts, datasets["convergence"]
     assert len(figure.panels) == 2 + ds.sizes["d"]
     assert facts["paths"] == ds["settled"].size
@@ -103,12 +114,11 @@ def test_what_the_relaxation_figure_tells(datasets):
     assert facts["agree"] == facts["pairs"] > 0
     wrong = ds.copy(deep=True)
     wrong["spectral_gap"][0, 0] *= 1.5
-    figures = plots.make_figures({**datasets, "convergence": wrong})
-    assert next(f.facts for f in figures if f.anchor == "fig-convergence")["agree"] == facts["pairs"] - 1
+    assert relaxation.relaxation({**datasets, "convergence": wrong}).facts["agree"] == facts["pairs"] - 1
 
 
-def test_what_the_figure_of_service_tells(datasets):
-    facts = {figure.anchor: figure.facts for figure in plots.make_figures(datasets)}["fig-service"]
+def test_what_the_figure_of_service_tells(figures):
+    facts = figures["fig-service"].facts
     assert facts["laws"] == ["deterministic", "erlang(stages=4)", "exponential", "hyperexponential(scv=4.0)"]
     assert (facts["d"], facts["load"], facts["N"]) == ([2, 3], 0.95, 10_000)
     assert {d: list(bounds.values()) for d, bounds in facts["bounds"].items()} == {1: [4, 4, 5, 6], 2: [3, 3, 3, 4]}
@@ -117,8 +127,8 @@ def test_what_the_figure_of_service_tells(datasets):
     assert 0 < facts["share_error"] < 0.01
 
 
-def test_the_policy_of_a_user_is_in_the_comparison(datasets):
-    figure = next(figure for figure in plots.make_figures(datasets) if figure.anchor == "fig-policies")
+def test_the_policy_of_a_user_is_in_the_comparison(figures):
+    figure = figures["fig-policies"]
     keys = {key.label: key.color for key in figure.key}
     assert len(keys) == len(set(keys.values())) == 8
     own = "my-policy(2), registered in the notebook"
@@ -232,8 +242,8 @@ def test_a_portrait_is_made_of_few_loads(loads):
         ElementTree.fromstring(plots.svg(panel))
 
 
-def test_twins_show_the_same_panel(datasets):
-    panel = plots.make_figures(datasets)[ANCHORS.index("fig-idle")].panels[0]
+def test_twins_show_the_same_panel(figures):
+    panel = figures["fig-idle"].panels[0]
     item = plots.bokeh_item(panel, "here")
     assert item["target_id"] == "here"
     assert "load λ" in json.dumps(item, ensure_ascii=False)
