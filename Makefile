@@ -1,5 +1,5 @@
 # make          set up .venv and run the whole study; the report is report/build/report.html
-# make smoke    the same at tiny sizes, in about a minute
+# make smoke    the same at tiny sizes, in about two minutes
 # make test     lint, types and the fast tests
 # make lab      JupyterLab on the notebooks
 # make bench    speed and memory of the kernels beside other simulators, in a few minutes on an idle machine
