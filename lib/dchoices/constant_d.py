@@ -8,6 +8,7 @@ from typing import Any
 from scipy import special
 
 from dchoices.theory.closed_forms import fewest_probes, optimality_threshold, sq_mean_response_time
+from dchoices.theory.fluctuations import fluctuations_below_threshold
 
 # The N at which SQ(⌈log N⌉) is looked at, and its probes there.
 LARGEST = 10**6
@@ -27,12 +28,11 @@ def tolerated(lam: float) -> float:
 def enough_servers(lam: float) -> float:
     """Return N_0: with more servers the dispatcher with memory is out of known idle ones for a share ε of the time.
 
-    Their number is normal about N(1-1/d-λ), with variance N σ², σ² = 1/(2d) + λ²d/(1+λd): what one job finds and takes
-    varies by λ, which dies out at rate 2λd, and the busy servers, whose variance is λN, take theirs (linear noise about
-    the fixed point, derived from the model). A job that finds none waits for about one service at most.
+    Their number is normal about N(1-1/d-λ), with the variance of `fluctuations_below_threshold` (derived from the
+    model). A job that finds none waits for about one service at most.
     """
     d = fewest_probes(lam)
-    sigma = math.sqrt(1 / (2 * d) + lam**2 * d / (1 + lam * d))
+    sigma = math.sqrt(fluctuations_below_threshold(lam, d)[1])
     return float(special.ndtri(tolerated(lam)) * sigma / (optimality_threshold(d) - lam)) ** 2
 
 

@@ -114,5 +114,5 @@ def test_relaxation_takes_longer_where_few_servers_are_idle():
     assert dc.relaxation_time(0.998, 2, 100) == pytest.approx(4 / (100 * 0.002**2), rel=0.01)
     with pytest.raises(ValueError, match="relaxes algebraically, must not be at a step of the bound at d = 2"):
         dc.relaxation_time(dc.switch_load(2, 2), 2, 100)
-    with pytest.raises(ValueError, match="policy = 'jsq': must be sq-memory or sq"):
+    with pytest.raises(ValueError, match="policy = 'jsq': must be one of sq-memory, sq"):
         dc.relaxation_time(0.9, 2, 100, "jsq")

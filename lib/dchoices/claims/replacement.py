@@ -11,6 +11,7 @@ import xarray as xr
 
 from dchoices import statistics
 from dchoices.claims.engine import Cell, Data, claim, missing, where
+from dchoices.exponents import Ladder
 from dchoices.theory.closed_forms import distance_to_switch
 from dchoices.theory.replacement import replacement_limit
 
@@ -31,7 +32,7 @@ def far(policy: str, N: int, lam: float, d: int) -> bool:
 
 
 def exponent(N: np.ndarray, value: np.ndarray, error: np.ndarray) -> tuple[float, float]:
-    """Return the slope of the logarithm of the difference against log N, and its standard error.
+    """Return the slope of the log of the difference against log N, and its standard error; no finite one below 0.
 
     Parameters
     ----------
@@ -42,9 +43,8 @@ def exponent(N: np.ndarray, value: np.ndarray, error: np.ndarray) -> tuple[float
     """
     if (value <= 0).any():
         return 0.0, math.inf
-    centred = np.log(N) - np.log(N).mean()
-    weight = centred / (centred @ centred)
-    return float(weight @ np.log(value)) - 1, float(np.linalg.norm(weight * error / value))
+    slope, its_error = Ladder(N, value, error).exponent()
+    return slope - 1, its_error
 
 
 def _standard_error(point: xr.Dataset, replicates: int) -> np.ndarray:

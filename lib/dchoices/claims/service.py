@@ -9,8 +9,8 @@ from typing import Any
 import xarray as xr
 
 from dchoices.claims.engine import CLAIM, Cell, Data, claim, estimate_cells, missing
-from dchoices.claims.selection import far
-from dchoices.claims.stationary import MISSED_IDLE, NEARER_THAN_CONTROL, SEPARATION, Place, largest_places, mass_cells
+from dchoices.claims.selection import NEARER_THAN_CONTROL, far
+from dchoices.claims.stationary import MISSED_IDLE, SEPARATION, Place, largest_places, mass_cells
 from dchoices.theory.closed_forms import optimality_threshold, queue_bound
 from dchoices.theory.general_service import service_fixed_point
 

@@ -157,15 +157,15 @@ def _slope_panel(tones: dict[int, str]) -> Panel:
     for d, color in tones.items():
         ends = np.array([1 / (1 - high) for _, high in periods(d)])
         parts.append(el.line((1, 1 / (1 - HEAVIEST)), (1 / math.log1p(d),) * 2, dims, el.BLACK, "dashed", 1))
-        for policy, dash, look, tone in ((MEMORYLESS, "dotted", "ring", color), (MEMORY, "solid", "dot", color)):
+        for policy, dash, look in ((MEMORYLESS, "dotted", "ring"), (MEMORY, "solid", "dot")):
             if policy == MEMORY or d > 1:
                 values = [slope(policy, d, period) for period in periods(d)]
                 tips = [
                     (f"{registry.label(policy, d)}, slope", "@slope{0.000}"),
                     ("period up to 1/(1 − λ)", "@slack{0.0}"),
                 ]
-                parts += [el.line(ends, values, dims, tone, dash, 1.4)]
-                parts.append(el.points(ends, values, dims, tone, look, 6, tips))
+                parts += [el.line(ends, values, dims, color, dash, 1.4)]
+                parts.append(el.points(ends, values, dims, color, look, 6, tips))
     top = 1.1 * max(1 / math.log1p(d) for d in tones)
     options = {"logx": True, "xlim": (2, 1.2 / (1 - HEAVIEST)), "ylim": (0, top)}
     return Panel(hv.Overlay(parts), "slope over whole periods of the bound", options)

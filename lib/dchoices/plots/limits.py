@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import holoviews as hv
 import numpy as np
 
+from dchoices.heavy_traffic import limit_response
 from dchoices.plots import elements as el
 from dchoices.plots.figure import (
     LIMIT,
@@ -185,18 +185,10 @@ def memory(data: Datasets) -> Figure:
         el.Key("without memory: simulated", WITHOUT, "ring"),
     ]
     facts = {"d": compared, "load": lam, "bounds": {d: closed_forms.queue_bound(lam, d) for d in compared}}
-    facts |= {"N": stationary["N"].max().item(), "response": _response_facts(compared, lam)}
+    response = {d: [limit_response(policy, lam, d) for policy in (MEMORY, MEMORYLESS)] for d in compared}
+    facts |= {"N": stationary["N"].max().item(), "response": response}
     alt = "Mean response time against load, and queue-length tails, with and without memory."
     return Figure("fig-memory", alt, ("stationary", "fixed_points"), panels, key, len(compared), facts)
-
-
-def _response_facts(shown: Sequence[int], lam: float) -> dict[int, tuple[float, float]]:
-    """Mean response time of the fluid limits at `lam`, with and without memory, for each d."""
-    limits = {}
-    for d in shown:
-        with_memory = closed_forms.fixed_point(lam, d)["mean_response_time"].item()
-        limits[d] = (with_memory, closed_forms.sq_mean_response_time(lam, d))
-    return limits
 
 
 def _response_panel(data: Datasets, d: int) -> Panel:

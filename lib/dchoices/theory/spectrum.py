@@ -136,8 +136,7 @@ def spectral_gap(lam: float, d: int, policy: str = "sq-memory") -> float:
         If an argument is out of range.
     """
     lam, d = validation.load(lam), validation.probes(d)
-    if policy not in ("sq-memory", "sq"):
-        raise ValueError(f"policy = {policy!r}: must be sq-memory or sq")
+    validation.choice("policy", policy, ("sq-memory", "sq"))
     if policy == "sq" and d == 1:  # M/M/1, whose levels have no end
         return (1 - math.sqrt(lam)) ** 2
     if policy == "sq":
