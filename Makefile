@@ -1,6 +1,7 @@
 # make          set up .venv and run the whole study; the report is report/build/report.html
 # make smoke    the same at tiny sizes, in about two minutes
 # make test     lint, types and the fast tests
+# make soak     the tests of reruns, crashes and bad input at full length, in a few hours
 # make lab      JupyterLab on the notebooks
 # make bench    speed and memory of the kernels beside other simulators, in a few minutes on an idle machine
 # make lock     pin every package anew in requirements.lock, those of the benchmark in benchmarks/requirements.lock
@@ -14,7 +15,7 @@ CONFIG ?=
 PYTHON ?= python3
 
 .DEFAULT_GOAL := all
-.PHONY: all smoke test lab bench lock claims clean
+.PHONY: all smoke test soak lab bench lock claims clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -46,6 +47,9 @@ test: $(INSTALLED)
 	$(PY) -m mypy
 	$(PY) -m dchoices.warm_up
 	$(PY) -m pytest --numprocesses auto --dist loadfile
+
+soak: $(INSTALLED)
+	$(PY) -m pytest -m trust --soak
 
 lab: $(INSTALLED)
 	$(PY) -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks

@@ -1,41 +1,18 @@
 """The whole way once, at tiny sizes: what a run leaves is what the README promises."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import xarray as xr
+from whole_runs import copy_project, snakemake
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[2]
-
-
-def run(folder, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "snakemake", "--configfile", "config/smoke.yaml", *arguments],
-        cwd=folder,
-        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("study")
-    for name in ("Snakefile", "config", "profiles", "lib", "notebooks", "report"):
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("build", "__pycache__"))
-        else:
-            shutil.copy(source, folder / name)
-    ran = run(folder)
+    folder = copy_project(tmp_path_factory.mktemp("study"))
+    ran = snakemake(folder)
     assert ran.returncode == 0, ran.stdout[-5000:]
     return folder
 
@@ -99,6 +76,6 @@ def test_the_report_is_there_and_a_second_run_does_nothing(study):
     for name in ("report.html", "report.pdf", "claims.md", "main-figure.svg"):
         assert (study / "report/build/smoke" / name).stat().st_size > 500
     assert not list(study.glob("data/**/*.tmp"))
-    again = run(study)
+    again = snakemake(study)
     assert again.returncode == 0
     assert "Nothing to be done" in again.stdout

@@ -3,20 +3,13 @@
 import json
 import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
+from whole_runs import SMOKE, SOURCES, copy_project, snakemake
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
-COPIED = ("Snakefile", "config", "profiles", "lib", "notebooks", "report")
-IGNORED = shutil.ignore_patterns("build", "__pycache__")
-SMOKE = "config/smoke.yaml"
 # Python loads this module at its start. It plays the steps of the workflow: each only writes its files.
 STAND_IN = """
 import os, pathlib, sys
@@ -53,17 +46,13 @@ MESSAGE = re.compile(
 )
 
 
-def snakemake(folder, *arguments):
-    command = [sys.executable, "-m", "snakemake", "--no-hooks", "--configfile", SMOKE, *arguments]
-    environment = os.environ | {"PYTHONPATH": str(folder / "stand-in")}
-    return subprocess.run(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+def workflow(folder, *arguments):
+    return snakemake(folder, "--no-hooks", *arguments, PYTHONPATH=str(folder / "stand-in"))
 
 
 def planned(folder):
     """Return the messages of the jobs that a run would execute."""
-    ran = snakemake(folder, "--dry-run")
+    ran = workflow(folder, "--dry-run")
     assert ran.returncode == 0, ran.stdout
     found = {match[1] for line in ran.stdout.splitlines() if (match := MESSAGE.match(line))}
     assert found or "Nothing to be done" in ran.stdout
@@ -79,14 +68,10 @@ def after(*studies):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A copy of the project where everything was made."""
-    folder = tmp_path_factory.mktemp("project")
-    for name in COPIED:
-        source, target = ROOT / name, folder / name
-        target.parent.mkdir(exist_ok=True, parents=True)
-        shutil.copytree(source, target, ignore=IGNORED) if source.is_dir() else shutil.copy2(source, target)
+    folder = copy_project(tmp_path_factory.mktemp("project"))
     (folder / "stand-in").mkdir()
     (folder / "stand-in" / "sitecustomize.py").write_text(STAND_IN)
-    ran = snakemake(folder)
+    ran = workflow(folder)
     assert ran.returncode == 0, ran.stdout
     return folder
 
@@ -94,7 +79,7 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def project(finished):
     """The finished project; what a test edits is put back."""
-    sources = [path for name in COPIED for path in sorted((finished / name).rglob("*")) if path.is_file()]
+    sources = [path for name in SOURCES for path in sorted((finished / name).rglob("*")) if path.is_file()]
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in sources if "build" not in path.parts}
     yield finished
     for path, (content, time) in before.items():
@@ -114,7 +99,7 @@ def edit_config(project, change):
 
 
 def test_first_run_makes_everything(finished):
-    ran = snakemake(finished, "--dry-run", "--forceall")
+    ran = workflow(finished, "--dry-run", "--forceall")
     assert ran.returncode == 0, ran.stdout
     for rule in ("parameters", "notebook", "merge", "claims", "report", "verdict"):
         assert re.search(rf"^{rule} +\d+$", ran.stdout, re.MULTILINE), rule
@@ -125,7 +110,7 @@ def test_nothing_runs_again_by_itself(project):
 
 
 def test_touching_reruns_nothing(project):
-    for name in COPIED:
+    for name in SOURCES:
         for path in [project / name, *(project / name).rglob("*")]:
             os.utime(path)
     assert planned(project) == set()
@@ -205,7 +190,7 @@ def test_deleted_run_is_made_again(project):
 
 def test_bad_config_stops_before_anything_runs(project):
     edit_config(project, lambda content: content["studies"]["trajectories"]["lam"].__setitem__(1, 1.2))
-    ran = snakemake(project)
+    ran = workflow(project)
     assert ran.returncode != 0
     line = f"{SMOKE}: studies.trajectories.lam[1] = 1.2: must be a number greater than 0 and less than 1"
     assert line in ran.stdout.splitlines()
@@ -214,6 +199,6 @@ def test_bad_config_stops_before_anything_runs(project):
 
 def test_key_given_twice_is_refused(project):
     edit(project / SMOKE, "seed: 2\n")
-    ran = snakemake(project, "--dry-run")
+    ran = workflow(project, "--dry-run")
     assert ran.returncode != 0
     assert "seed: is given twice" in ran.stdout
