@@ -67,7 +67,12 @@ def stationary(sizes=SIZES, ci95=1e-5):
     }
     widths = {f"{name}_ci95": (dims, np.full_like(array, ci95)) for name, (dims, array) in values.items()}
     return xr.Dataset(
-        {**values, **widths, "warm_up_ok": (CELL, np.ones(shape, np.int8))},
+        {
+            **values,
+            **widths,
+            "warm_up_ok": (CELL, np.ones(shape, np.int8)),
+            "horizon": (CELL, np.full(shape, 20.0)),
+        },
         coords={"policy": ["sq-memory", "sq"], "N": sizes, "d": PROBES, "λ": LOADS, "queue_length": np.arange(LEVELS)},
         attrs={"replicates": 10},
     )
@@ -182,7 +187,12 @@ def service(sizes=(10_000,), ci95=1e-4, loads=(0.4, 0.6, 0.72, 0.925), laws=tupl
     }
     widths = {f"{name}_ci95": (dims, np.full_like(array, ci95)) for name, (dims, array) in values.items()}
     return xr.Dataset(
-        {**values, **widths, "warm_up_ok": (cell, np.ones(shape, np.int8))},
+        {
+            **values,
+            **widths,
+            "warm_up_ok": (cell, np.ones(shape, np.int8)),
+            "horizon": (cell, np.full(shape, 20.0)),
+        },
         coords={
             "service": list(laws), "policy": ["sq-memory"], "N": list(sizes), "d": PROBES, "λ": list(loads),
             "queue_length": np.arange(12),
@@ -200,7 +210,7 @@ def gaps(sizes=(20, 80, 320), ci95=0.01, exponent=-1.0, factor=1.0, policies=("s
     return xr.Dataset(
         {"n_replacement": (dims, values), "n_replacement_ci95": (dims, np.full(values.shape, ci95))},
         {"policy": list(policies), "N": list(sizes), "d": [2], "λ": list(loads)},
-        {"replicates": 20},
+        {"replicates": 20, "t_end": 1000.0, "warm_up": 50.0},
     )
 
 

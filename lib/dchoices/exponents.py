@@ -42,6 +42,10 @@ class Ladder:
         one_sign = bool((self.value > 0).all() or (self.value < 0).all())
         return self.N.size >= FEWEST and one_sign and bool((np.abs(self.value) > RESOLVED * self.half_width).all())
 
+    def largest(self) -> tuple[float, float]:
+        """Return the value at the largest N, and its half-width."""
+        return float(self.value[-1]), float(self.half_width[-1])
+
     def exponent(self) -> tuple[float, float]:
         """Return the least-squares slope of log |value| against log N, every N alike, and its half-width."""
         x = np.log(self.N) - np.log(self.N).mean()

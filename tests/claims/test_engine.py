@@ -3,8 +3,29 @@
 import math
 
 import pytest
+import xarray as xr
 from dchoices.claims import catalogue, engine, stationary
-from dchoices.claims.engine import Cell
+from dchoices.claims.engine import Cell, Claim
+from made_up_limits import service, study
+from made_up_limits import stationary as runs
+
+
+@pytest.fixture
+def data():
+    return {"made-up": xr.Dataset(attrs={"content_hash": ""})}
+
+
+@pytest.fixture
+def entry():
+    """A claim with the cells of each of its models."""
+
+    def made(cells, controls):
+        said = dict.fromkeys(("statement", "source", "quantity", "tolerance_reason", "figure"), "")
+        check = lambda data, model: cells[model]  # noqa: E731
+        return Claim(id="P1", controls={name: name for name in controls}, dataset="made-up", check=check, **said)
+
+    return made
+
 
 INSIDE, OUTSIDE, ACROSS = Cell("a", 0.5, 0.1, 0, 1), Cell("b", 1.5, 0.1, 0, 1), Cell("c", 0.95, 0.1, 0, 1)
 
@@ -36,6 +57,64 @@ def test_the_deciding_cell_is_the_worst():
     assert engine.worst([INSIDE, ACROSS]) is ACROSS
     tight = Cell("d", 0.8, 0.1, 0, 1)
     assert engine.worst([INSIDE, tight]) is tight
+
+
+def test_a_control_that_passes_is_not_hidden_behind_one_that_fails(entry, data):
+    """Nor one that fails in fewer cells, whatever their order."""
+    cells = {engine.CLAIM: [INSIDE], "passes": [INSIDE, INSIDE], "fails": [OUTSIDE, INSIDE], "in two": [OUTSIDE] * 2}
+    names = ["fails", "passes", "in two"]
+    for controls in (names, names[::-1]):
+        record = engine.evaluate(entry(cells, controls), data)
+        assert (record["control_verdict"], record["control_cells_failing"]) == ("pass", 0)
+    for controls in (["in two", "fails"], ["fails", "in two"]):
+        record = engine.evaluate(entry(cells, controls), data)
+        assert (record["control_verdict"], record["control_cells_failing"]) == ("fail", 1)
+
+
+def test_the_control_is_shown_where_the_claim_is_decided_with_its_own_tolerance(entry, data):
+    tight = Cell("tight", 0.8, 0.1, 0, 1)
+    cells = {engine.CLAIM: [INSIDE, tight], "wrong": [Cell("a", 9.0, 0.1, 0, 1), Cell("tight", 0.8, 0.1, 1.0, 2.0)]}
+    record = engine.evaluate(entry(cells, ["wrong"]), data)
+    assert record["at"] == record["control_at"] == "tight"
+    assert record["tolerance"] == [0, 1]
+    assert record["control_tolerance"] == [1.0, 2.0]
+    cells["wrong"][1] = tight  # does not fail there
+    record = engine.evaluate(entry(cells, ["wrong"]), data)
+    assert (record["control_at"], record["control_measured"]) == ("a", 9.0)
+
+
+def test_cells_beside_the_others_are_shown_only_where_they_decide(entry, data):
+    edge = Cell("edge", 0.9, 0.09, 0, 1, beside=True)
+    record = engine.evaluate(entry({engine.CLAIM: [INSIDE, edge], "wrong": [OUTSIDE]}, ["wrong"]), data)
+    assert (record["at"], record["verdict"], record["cells"], record["cells_beside"]) == ("a", "pass", 2, 1)
+    across = Cell("across", 0.95, 0.1, 0, 1, beside=True)
+    record = engine.evaluate(entry({engine.CLAIM: [INSIDE, across], "wrong": [OUTSIDE]}, ["wrong"]), data)
+    assert (record["at"], record["verdict"]) == ("across", "inconclusive")
+
+
+def test_room_is_measured_in_widths_of_the_tolerance():
+    assert Cell("two ends", 0.5, 0.3, 0, 1).excess == pytest.approx(-0.2)
+    assert Cell("from below", 0.3, 0.1, low=0.1).excess == pytest.approx(-1.0)
+    assert Cell("from above", 0.002, 0.001, high=0.004).excess == pytest.approx(-0.25)
+    assert Cell("a sign", -0.3, 0.1, high=0.0).excess == pytest.approx(-0.2)
+
+
+def test_every_control_that_fails_is_shown_outside_its_tolerance():
+    data = {name: part.assign_attrs(content_hash="") for name, part in study().items()}
+    for one in catalogue.CLAIMS:
+        record = engine.evaluate(one, data)
+        assert record["control_verdict"] == "fail", one.id
+        (bottom, top), (low, high) = record["control_ci95"], record["control_tolerance"]
+        assert (high is not None and bottom > high) or (low is not None and top < low), one.id
+
+
+def test_an_event_that_no_run_saw_leaves_an_interval():
+    """No estimate of a share has an interval without a width, which would be sure that nothing was missed."""
+    for name in ("P2", "P4", "P12", "N7"):
+        cells = list(
+            engine.REGISTRY[name].check(study(stationary=runs(ci95=0.0), service=service(ci95=0.0)), engine.CLAIM)
+        )
+        assert all(cell.half_width > 0 for cell in cells if "grid points" not in cell.at), name
 
 
 def test_registry_holds_the_claims_in_order():

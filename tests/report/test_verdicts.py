@@ -1,3 +1,4 @@
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -13,6 +14,9 @@ from dchoices.report import verdicts
         ("1 - λ^d to p_1/λ", "1 − λ^d^ to p~1~/λ"),
         ("λ^((d^i-1)/(d-1))", "λ${}^{(d^i-1)/(d-1)}$"),
         ("start overloaded-3, sq-memory, dispatch_to_idle", r"start overloaded-3, sq-memory, dispatch\_to\_idle"),
+        ("d_N (1-λ-y_0), c is -d(d-1)/2", "d~N~ (1−λ−y~0~), c is −d(d−1)/2"),
+        ("φ^(1-Q), (R-1)/ε, in -y/λ", "φ^1−Q^, (R−1)/ε, in −y/λ"),
+        ("log sup-distance, a half-way x-y, M/M/1-like", "log sup-distance, a half-way x−y, M/M/1-like"),
         ("R_j - R_(j-1) = d (p_j - y_j)", "R~j~ − R~j−1~ = d (p~j~ − y~j~)"),
         ("costs $2d$ messages *or* [more]", r"costs $2d$ messages \*or\* \[more\]"),
     ],
@@ -70,7 +74,7 @@ def test_a_title_is_preferred_to_the_statement(records):
 
 def test_text_holds_rounded_values_and_no_provenance(records):
     text = verdicts.as_text(records)
-    assert "−0.499 | [−0.508, −0.490]" in text
+    assert "−0.4987 | [−0.5077, −0.4897]" in text
     assert "deadbeef" not in text
     assert ".ipynb" not in text
     assert text.count("\n") == len(records) + 4
@@ -87,10 +91,47 @@ def test_text_is_the_same_for_values_that_differ_beyond_their_interval(records):
 def test_the_strip_shows_tolerance_measurement_and_control(records):
     for record in records:
         drawing = ElementTree.fromstring(verdicts.strip(record))
-        kinds = [element.tag.split("}")[1] for element in drawing]
-        assert kinds.count("rect") == 1
+        kinds = [element.tag.split("}")[1] for element in drawing.iter()]
+        assert kinds.count("g") == 2
+        assert kinds.count("rect") == 2
         assert kinds.count("circle") == 1
-        assert kinds.count("path") == 4  # axis, two intervals, diamond
+        assert kinds.count("path") == 5  # two axes, two intervals, diamond
+
+
+def marked(drawing):
+    """Where the bands and the intervals lie, from left to right, of the claim and of its control."""
+    for line in ElementTree.fromstring(drawing):
+        band, *paths = [element for element in line if element.tag.endswith(("rect", "path"))]
+        left = float(band.get("x"))
+        measured = re.match(r"M(\S+) 11 H(\S+)", paths[1].get("d")).groups()
+        yield (left, left + float(band.get("width"))), tuple(map(float, measured))
+
+
+def test_a_control_that_fails_lies_off_its_own_band(records):
+    """Though another quantity than the claim's, with a tolerance that the claim's would hold."""
+    other = {"control_measured": 0.12, "control_ci95": [0.12, 0.12], "control_tolerance": [0.0, 0.0]}
+    changed = {**records[3], "measured": 0.3, "ci95": [0.2, 0.4], "tolerance": [0.1, None]} | other
+    for record in (*records, changed, {**changed, "control_at": "another cell"}):
+        (band, measured), (its_band, its) = marked(verdicts.strip(record))
+        assert band[0] <= measured[0] <= measured[1] <= band[1]
+        assert its[1] < its_band[0] or its[0] > its_band[1]
+
+
+def test_the_same_cell_has_one_scale_and_another_its_own(records):
+    same = {**records[2], "control_measured": 2.0, "control_ci95": [1.9, 2.1]}
+    (band, _), (its_band, _) = marked(verdicts.strip(same))
+    assert band == its_band
+    (band, _), (its_band, _) = marked(verdicts.strip({**same, "control_at": "another cell"}))
+    assert band != its_band
+
+
+def test_text_and_table_say_what_is_compared_with_what(records):
+    records[0] |= {"control_tolerance": [None, -0.3], "control_at": "a cell of its own", "at": "a cell"}
+    for text in (verdicts.table(records), verdicts.as_text(records)):
+        row = next(line for line in text.replace("\\", "").splitlines() if re.match(r"\| \W*P1\b", line))
+        shown = ["a cell", "[−0.55, −0.45]", "a cell of its own", "≤ −0.3"]
+        assert all(part in row for part in shown)
+    assert "the same cell" in verdicts.table(records)
 
 
 @pytest.mark.parametrize(

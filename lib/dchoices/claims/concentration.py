@@ -40,7 +40,10 @@ def _scale(runs: xr.Dataset, model: str) -> float | None:
     tolerance_reason="a sum over N needs s > 1; the part is 1 for an exponential and 0 for a power law, the exponent "
     "is 2, and both are met nearer than half way to the next whole number; a factor N^(-1/2) before the exponential, "
     "which theory allows, takes up to 0.17 and 0.33 from them",
-    controls={"perturbed": "λ with a Cauchy factor of size 1/√N in every replicate, so that P falls as N^(-1/2)"},
+    controls={
+        "perturbed": "λ with a Cauchy factor of size 1/√N in every replicate: P falls as a power of N, N^(-1/2) "
+        "in the end"
+    },
     dataset="concentration",
     figure="fig-concentration",
 )

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import xarray as xr
 
 from dchoices.claims.engine import CLAIM, Cell, Data, claim, missing, where
-from dchoices.exponents import Ladder, exponent_at_zero
+from dchoices.exponents import FEWEST, Ladder, exponent_at_zero
+from dchoices.regimes import REGIMES
 from dchoices.statistics import widening
 
 # An exponent is told from the next one in question if it lies nearer than half-way to it; where there is none on one
@@ -25,6 +26,7 @@ ROUNDING = 1e-14
 
 Tolerance = tuple[float, float]
 Wanted = tuple[str, str, int, str, Tolerance]  # quantity, point, d, method of Ladder, tolerance
+NEGATIVE = (-math.inf, 0.0)
 
 SYMBOLS = {
     "missed_zero": "1 - R_0",
@@ -33,10 +35,20 @@ SYMBOLS = {
     "response_remainder": "R_N - R + y/λ",
 }
 METHODS = {
+    "largest": "value, at the largest N, of",
     "exponent": "exponent of N in",
     "local_exponent": "exponent, at the largest N, in",
     "exponential_part": "part of an exponential in",
 }
+
+
+def _named(point: str) -> str:
+    """Return where the load of a point lies, in words."""
+    regime, _, offset = point.partition(" ")
+    if regime.startswith("step"):
+        return f"at the step of Q = {REGIMES[regime]}"
+    beside = f", x = {float(offset):g}" if offset else ""
+    return f"{'at' if regime == 'threshold' else regime} the threshold{beside}"
 
 
 def _order(level: int) -> float:
@@ -60,17 +72,21 @@ ORDERS: dict[str, list[tuple[str, Tolerance]]] = {
 }
 
 
-def _cells(runs: xr.Dataset, wanted: Sequence[Wanted]) -> Iterator[Cell]:
-    """Yield a cell for each quantity, point and d that are wanted; intervals hold for all at once."""
+def _cells(runs: xr.Dataset, wanted: Sequence[Wanted], beside: str = "") -> Iterator[Cell]:
+    """Yield a cell for each quantity, point and d that are wanted; intervals hold for all at once.
+
+    Those of one quantity may stand `beside` the others.
+    """
     factor = widening(int(runs.attrs["replicates"]) - 1, max(1, len(wanted)))  # the control variate takes one more
     for quantity, point, d, method, (low, high) in wanted:
-        at = f"{METHODS[method]} {SYMBOLS[quantity]}, {point}, {where({'d': d})}"
+        at = f"{METHODS[method]} {SYMBOLS[quantity]}, {_named(point)}, {where({'d': d})}"
         ladder = Ladder.of(runs, quantity, point, d)
-        if not ladder.resolved or ladder.N[-1] < (ENOUGH_BELOW if point == "below" else ENOUGH_SERVERS):
+        usable = ladder.N.size >= FEWEST if method == "largest" else ladder.resolved
+        if not usable or ladder.N[-1] < (ENOUGH_BELOW if point == "below" else ENOUGH_SERVERS):
             yield missing(at)
             continue
         value, half_width = getattr(ladder, method)()
-        yield Cell(at, value, factor * half_width, low, high)
+        yield Cell(at, value, factor * half_width, low, high, quantity == beside)
 
 
 def _run(runs: xr.Dataset, regime: str, beside: bool = False) -> Iterator[tuple[str, int]]:
@@ -179,8 +195,9 @@ def root_singularity(data: Data, model: str) -> Iterator[Cell]:
 @claim(
     id="N5",
     statement="Corrections for finite N: the mean response time R_N of N servers differs from its limit R by less than "
-    "any power of N below the threshold, by order N^(-1/2) at it, 1/N above it, and N^(-1/(Q+1)) at a later step, "
-    "where R_N is the lower one in the end.",
+    "any power of N below the threshold, by order N^(-1/2) at it, and 1/N above it; at a later step R_N is the lower "
+    "one in the end, by order N^(-1/(Q+1)). This last order is seen in R_N - R itself for d = 1 alone; for other d it "
+    "is inferred from two parts.",
     source="conjecture, derived from the model",
     heuristic="Below the threshold a job waits only if the stock of about N(1-λ-1/d) known idle servers has run out: a "
     "large deviation, exponentially rare. At the threshold and at later steps R follows y, of which N2 and N3 give "
@@ -188,10 +205,11 @@ def root_singularity(data: Data, model: str) -> Iterator[Cell]:
     "plus servers with an observation above Q, λ R_N - λ R = -y + O(N^(-Q/(Q+1))) for Q >= 2. Elsewhere the limit is "
     "smooth at its fixed point, and fluctuations of size N^(-1/2) change means by their square.",
     quantity="exponent of N in R_N - R, per regime and d; below also the part of the fall that is an exponential's; at "
-    "later steps the exponent in -y/λ and that in what it leaves of R_N - R",
+    "later steps the sign of R_N - R at the largest N and the exponent in what -y/λ leaves of it, with that in y "
+    "beside it, which N3 is about",
     tolerance_reason="below: steeper than twice the order above, more exponential than power; else half-way to the "
-    "exponents of the regimes or levels next to it; what y leaves falls faster than half-way from y to the predicted "
-    "order",
+    "exponents of the regimes or levels next to it; at later steps R_N - R below 0, and what y leaves of it falls "
+    "faster than half-way from y to the predicted order",
     controls={
         "above": "the regime above, taken for the one below and for the threshold",
         "threshold": "the threshold, taken for the regime below, for that above and for the step of Q = 2",
@@ -209,7 +227,7 @@ def finite_size_orders(data: Data, model: str) -> Iterator[Cell]:
                 wanted += [("response_excess", point, d, *check) for check in checks]
     for level, regime in STEPS.items() if model == CLAIM else [(2, model)]:
         wanted += _later_step(runs, level, regime)
-    yield from _cells(runs, wanted)
+    yield from _cells(runs, wanted, beside="lowest_share")
 
 
 def _later_step(runs: xr.Dataset, level: int, regime: str) -> list[Wanted]:
@@ -217,6 +235,7 @@ def _later_step(runs: xr.Dataset, level: int, regime: str) -> list[Wanted]:
     remainder = (-math.inf, HALF_WAY * (_order(level) + level * _order(level)))
     wanted: list[Wanted] = []
     for point, d in _run(runs, regime):
+        wanted.append(("response_excess", point, d, "largest", NEGATIVE))
         wanted.append(("lowest_share", point, d, "exponent", leading))
         wanted.append(("response_remainder", point, d, "exponent", remainder))
     return wanted

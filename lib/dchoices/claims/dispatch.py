@@ -18,6 +18,7 @@ from dchoices.recursion import steady_levels, windows
 RELATIVE = 0.05
 # Where no server at all was seen a ratio is taken to this, less than one server of any N: it is then far off.
 ABSENT = 1e-12
+STEP = "(R_j - R_(j-1)) / (d p_j)"
 
 Ratio = tuple[str, float, float, int]  # where, value, half-width of its own 95 % interval, replicates behind it
 
@@ -57,10 +58,12 @@ def _steady(runs: xr.Dataset, model: str) -> tuple[list[Ratio], list[Ratio]]:
                 at = f"j = {j}, steady, " + where({"N": N, "d": d, "λ": lam})
                 found = max(probes * p[j], ABSENT)
                 inflow = sent[j - 1] + found
-                every.append((f"out of / into {at}", (sent[j] + probes * y[j]) / inflow, error[j] / inflow, replicates))
+                every.append(
+                    (f"flow out over flow in, {at}", (sent[j] + probes * y[j]) / inflow, error[j] / inflow, replicates)
+                )
                 if j < k and far(lam, d):
                     width = error[j] + probes * point.observation_occupancy_ci95.values[j]
-                    below.append((at, (sent[j] - sent[j - 1]) / found, width / found, replicates))
+                    below.append((f"{STEP}, {at}", (sent[j] - sent[j - 1]) / found, width / found, replicates))
     return below, every
 
 
@@ -75,7 +78,7 @@ def _transient(runs: xr.Dataset, model: str) -> list[Ratio]:
         for j in window.levels:
             ratios = window.steps[:, j] / np.maximum(probes * window.shares[:, j], ABSENT)
             place = where({name: value for name, value in window.place.items() if name != "start"})
-            at = f"j = {j}, while k = {window.k} from {window.place['start']}, {place}"
+            at = f"{STEP}, j = {j}, while k = {window.k} from {window.place['start']}, {place}"
             found.append((at, float(ratios.mean()), float(statistics.half_width(ratios)), ratios.size))
     return found
 
@@ -83,10 +86,12 @@ def _transient(runs: xr.Dataset, model: str) -> list[Ratio]:
 @claim(
     id="P6",
     statement="The shares of jobs by observation obey a recursion: R_j - R_(j-1) = d p_j below the lowest observation "
-    "in use, k, on the way as in steady state; and in steady state R_j - R_(j-1) = d (p_j - y_j) at every j.",
+    "in use, k, on the way as in steady state. (In steady state memory keeps the balance R_j - R_(j-1) = d (p_j - y_j) "
+    "at every j, whatever the rule of dispatch.)",
     source="recursion of the fluid model's dispatch fractions, arXiv:1802.06566; at every j derived from the model",
     quantity="(R_j - R_(j-1)) / (d p_j) for 1 <= j < k, in steady state and on windows of transients in which k stays; "
-    "steady flow out of observation j over the flow into it, (R_j + d y_j) / (R_(j-1) + d p_j), for every j >= 1",
+    "beside it the steady flow out of observation j over the flow into it, (R_j + d y_j) / (R_(j-1) + d p_j), for "
+    "every j >= 1, a balance that any rule of dispatch keeps that remembers what it saw",
     tolerance_reason="5 %: less than half of the 1/(d+1) by which the recursion with d + 1 probes is off, for d up to "
     "8, and more than the few servers known below k that finite N leaves",
     controls={"sq": "memoryless SQ(d)", "d+1": "the recursion with d + 1 probes"},
@@ -105,7 +110,7 @@ def recursion(data: Data, model: str) -> Iterator[Cell]:
         yield missing("steady levels j >= 1 below the lowest observation in use")
     if not moving:
         yield missing("windows of transients with levels j >= 1 below the lowest observation in use")
-    found = [*below, *every, *moving]
-    for at, value, half_width, replicates in found:
+    found = [(False, *ratio) for ratio in (*below, *moving)] + [(True, *ratio) for ratio in every]
+    for beside, at, value, half_width, replicates in found:
         width = half_width * statistics.widening(replicates, len(found))
-        yield Cell(at, float(value), float(width), 1 - RELATIVE, 1 + RELATIVE)
+        yield Cell(at, float(value), float(width), 1 - RELATIVE, 1 + RELATIVE, beside)

@@ -4,6 +4,9 @@ A claim is checked on cells: values with intervals, each against its own toleran
 inside its tolerance, fails when one lies outside, and is inconclusive otherwise, or without cells. Intervals hold for
 all cells of a claim at once (Bonferroni), and a second verdict is by intervals that hold for all claims. The same check
 runs on the controls, models for which the claim is false.
+
+Student's intervals hold as far as the means of replicates are normal. An event so rare that no run saw it leaves them
+no width, so that estimates have what `constant_d.unseen` may add beside.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import Any
 import xarray as xr
 
 from dchoices import datasets, statistics
+from dchoices.constant_d import unseen
 from dchoices.variables import VARIABLES
 
 CLAIM = "claim"  # the model name under which a check measures the claim itself
@@ -28,13 +32,18 @@ CLAIM = "claim"  # the model name under which a check measures the claim itself
 
 @dataclass(frozen=True)
 class Cell:
-    """One measured value with the half-width of its simultaneous interval and its tolerance."""
+    """One measured value with the half-width of its simultaneous interval and its tolerance.
+
+    A cell `beside` the others must pass as they do, but would if the claim were wrong, or is another claim's: the
+    record shows it only where it decides alone.
+    """
 
     at: str
     value: float
     half_width: float
     low: float = -math.inf
     high: float = math.inf
+    beside: bool = False
 
     @property
     def verdict(self) -> str:
@@ -48,8 +57,13 @@ class Cell:
 
     @property
     def excess(self) -> float:
-        """How far the interval reaches beyond its tolerance (negative: room left), in widths of the tolerance."""
+        """How far the interval reaches beyond its tolerance (negative: room left), in widths of the tolerance.
+
+        That of a tolerance with one end is the distance of this from 0.
+        """
         width = self.high - self.low
+        if math.isinf(width):
+            width = min(abs(self.low), abs(self.high))
         reach = max(self.value + self.half_width - self.high, self.low - self.value + self.half_width)
         return reach / width if 0 < width < math.inf else reach
 
@@ -118,17 +132,24 @@ def estimate_cells(
     """Return cells for an estimate of a stationary dataset at the given places, each with its tolerance.
 
     Intervals are widened to hold for all places, and for `also` such lists, at once. Where the warm-up was too short
-    the interval is infinite: such a cell can neither pass nor fail.
+    the interval is infinite: such a cell can neither pass nor fail. A cell is named without its policy, alike for the
+    claim and its controls.
     """
     replicates = int(dataset.attrs["replicates"])
     factor = statistics.widening(replicates, max(1, len(places) * also))
-    meaning = VARIABLES[quantity].description
+    meaning = VARIABLES[quantity].description.partition(" (")[0]
     cells = []
     for place, low, high in places:
         point = dataset.sel(place)
-        width = float(point[f"{quantity}_ci95"]) * factor if bool(point.warm_up_ok) else math.inf
-        cells.append(Cell(f"{meaning}, {where(place)}", float(point[quantity]), width, low, high))
+        width = float(point[f"{quantity}_ci95"]) * factor + missed(point, replicates)
+        at = where({name: value for name, value in place.items() if name != "policy"})
+        cells.append(Cell(f"{meaning}, {at}", float(point[quantity]), width, low, high))
     return cells
+
+
+def missed(point: xr.Dataset, replicates: int) -> float:
+    """Return what events that no run saw may add to a share of jobs or servers, or to R; infinite if not warmed up."""
+    return float(unseen(replicates, point["λ"], point["N"], point["horizon"])) if point["warm_up_ok"] else math.inf
 
 
 def missing(what: str) -> Cell:
@@ -153,14 +174,15 @@ def worst(cells: Sequence[Cell]) -> Cell:
     """Return the cell that decides: the failing or inconclusive one furthest out, else the one with least room."""
     order = {"fail": 2, "inconclusive": 1, "pass": 0}
     # Of cells that pass, measured ones are shown before exact ones, which have no interval.
-    return max(cells, key=lambda cell: (order[cell.verdict], cell.half_width > 0, cell.excess))
+    return max(cells, key=lambda cell: (order[cell.verdict], not cell.beside, cell.half_width > 0, cell.excess))
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _measured(cells: Sequence[Cell]) -> dict[str, Any]:
+def _measured(cells: Sequence[Cell], at: str = "") -> dict[str, Any]:
+    """Return what a record says of the cell that decides, which is the one `at` this place if that fails."""
     if not cells:
         return {
             "measured": None,
@@ -168,21 +190,25 @@ def _measured(cells: Sequence[Cell]) -> dict[str, Any]:
             "tolerance": [None, None],
             "at": "no data",
             "cells": 0,
+            "cells_beside": 0,
         }
-    cell = worst(cells)
+    cell = worst([cell for cell in cells if cell.at == at and cell.verdict == "fail"] or cells)
     return {
         "measured": _finite(cell.value),
         "ci95": [_finite(cell.value - cell.half_width), _finite(cell.value + cell.half_width)],
         "tolerance": [_finite(cell.low), _finite(cell.high)],
         "at": cell.at,
         "cells": len(cells),
+        "cells_beside": sum(cell.beside for cell in cells),
     }
 
 
 def evaluate(entry: Claim, data: Data, claims: int = 1) -> dict[str, Any]:
     """Return the record of a claim: what was measured at the deciding cell, its verdict, and that of its controls.
 
-    With several controls the record shows the one that comes closest to passing. `verdict_at_once` is the verdict with
+    With several controls the record shows the one that comes closest to passing, where it can at the cell that decides
+    the claim, else at its own; its tolerance is that of the cell, as a wrong model may expect another value.
+    `verdict_at_once` is the verdict with
     intervals that hold for the cells of all `claims` claims at once.
     """
     cells = list(entry.check(data, CLAIM))
@@ -194,20 +220,22 @@ def evaluate(entry: Claim, data: Data, claims: int = 1) -> dict[str, Any]:
         trials,
         key=lambda name: (leniency[verdict(trials[name])], -sum(c.verdict == "fail" for c in trials[name])),
     )
-    control = _measured(trials[key])
+    shown = _measured(cells)
+    control = _measured(trials[key], shown["at"])
     return {
         "id": entry.id,
         "statement": entry.statement,
         "source": entry.source,
         "heuristic": entry.heuristic,
         "quantity": entry.quantity,
-        **_measured(cells),
+        **shown,
         "tolerance_reason": entry.tolerance_reason,
         "verdict": verdict(cells),
         "verdict_at_once": verdict_at_once,
         "control": "; ".join(entry.controls.values()),
         "control_measured": control["measured"],
         "control_ci95": control["ci95"],
+        "control_tolerance": control["tolerance"],
         "control_at": control["at"],
         "control_cells": control["cells"],
         "control_cells_failing": sum(cell.verdict == "fail" for cell in trials[key]),

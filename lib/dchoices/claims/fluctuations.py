@@ -63,5 +63,5 @@ def gaussian_fluctuations(data: Data, model: str) -> Iterator[Cell]:
         limits = _limits(model, place["λ"], place["d"])
         for name, limit in zip(("busy", "known_idle"), limits, strict=True):
             value, width = (float(ds[f"n_var_{name}{end}"].sel(place)) / limit for end in ("", "_ci95"))
-            at = f"{name.replace('_', ' ')} servers, {where(place)}"
+            at = f"N times the variance of {name.replace('_', ' ')} servers over its limit, {where(place)}"
             yield Cell(at, value, width * factor, 1 - RELATIVE, 1 + RELATIVE)

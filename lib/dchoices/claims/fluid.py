@@ -34,7 +34,8 @@ def _slope(distance: xr.DataArray) -> tuple[float, float, float]:
     statement="The occupancy converges to the fluid path as N grows, from every start.",
     source="fluid limit, " + REVIEW,
     quantity="slope of log sup-distance to the fluid path against log N, per start, d and side of the threshold, away "
-    "from steps of the bound; least squares over all replicates, with the spread at each N in its interval",
+    "from steps of the bound; least squares over all replicates, with the spread at each N in its interval and the "
+    "degrees of freedom of Welch and Satterthwaite",
     tolerance_reason="N^(-1/2) fluctuations have slope -1/2, a wrong limit has slope 0; corrections at the foot of the "
     "ladder bend it by less than 0.1",
     controls={"d+1": "the fluid path with d + 1 probes"},
@@ -62,9 +63,8 @@ def fluid_limit(data: Data, model: str) -> Iterator[Cell]:
                     for x in distance["λ"].values.tolist()
                 ]
                 if any(keep):
-                    at = f"start {start}, d = {d}, λ {side} 1 - 1/d, N to {distance.N.values.max()}"
+                    at = f"slope from {start}, d = {d}, λ {side} 1 - 1/d, N to {distance.N.values.max()}"
                     groups.append((at, _slope(distance.sel(d=d).isel({"λ": keep}))))
     for at, (value, error, freedom) in groups:
         width = error * statistics.student(freedom, len(groups))
-        place = f"{at}, {freedom:.0f} degrees of freedom"
-        yield Cell(place, value, width, -0.5 - SLOPE_TOLERANCE, -0.5 + SLOPE_TOLERANCE)
+        yield Cell(at, value, width, -0.5 - SLOPE_TOLERANCE, -0.5 + SLOPE_TOLERANCE)

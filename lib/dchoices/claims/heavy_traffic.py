@@ -42,7 +42,8 @@ def _growth_cells(ds: list[int], model: str) -> Iterator[Cell]:
             limits["sq"] = math.log(d)
         for policy, limit in limits.items():
             for period in periods(d)[-1:]:
-                at = f"growth of log(1/(1-λ)) with R, {registry.label(policy, d)}"
+                without = ", without memory" if model == CLAIM and policy == "sq" else ""
+                at = f"growth of log(1/(1-λ)) with R, d = {d}{without}"
                 yield Cell(at, 1 / slope(policy, d, period), 0.0, limit - near, limit + near)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from dchoices import statistics
-from dchoices.claims.engine import CLAIM, Cell, Data, claim, estimate_cells, missing, where
+from dchoices.claims.engine import CLAIM, Cell, Data, claim, estimate_cells, missed, missing, where
 from dchoices.claims.selection import ENOUGH_SERVERS, NEARER_THAN_CONTROL, REVIEW, far
 from dchoices.theory.closed_forms import (
     fixed_point,
@@ -126,30 +126,33 @@ def _with_bound(places: Iterable[dict[str, Any]], bound: Callable[[float, int], 
 
 def mass_cells(runs: xr.Dataset, places: Sequence[Bounded]) -> Iterator[Cell]:
     """Yield for each place the mass above the bound (none) and at the bound (that of the limit, so tight)."""
-    factor = statistics.widening(int(runs.attrs["replicates"]), max(1, 2 * len(places)))
+    replicates = int(runs.attrs["replicates"])
+    factor = statistics.widening(replicates, max(1, 2 * len(places)))
     for place, level, pmf in places:
         expected = float(pmf[int(level)]) if level < len(pmf) else 0.0
         at = where({key: value for key, value in place.items() if key != "policy"})
-        value, width = _at_level(runs.sel(place), "occupancy_tail", level + 1)
-        yield Cell(f"mass above {level:g} at {at}", value, width * factor, high=NO_MASS)
-        value, width = _at_level(runs.sel(place), "occupancy", level)
-        yield Cell(f"mass at {level:g} at {at}", value, width * factor, low=max(NO_MASS, TIGHT * expected))
+        value, width = _at_level(runs.sel(place), "occupancy_tail", level + 1, replicates, factor)
+        named = f"{level:g}".replace("inf", "∞")
+        yield Cell(f"mass above {named} at {at}", value, width, high=NO_MASS)
+        value, width = _at_level(runs.sel(place), "occupancy", level, replicates, factor)
+        yield Cell(f"mass at {named} at {at}", value, width, low=max(NO_MASS, TIGHT * expected))
 
 
-def _at_level(point: xr.Dataset, quantity: str, level: float) -> tuple[float, float]:
-    """Return an estimate by queue length and its half-width: none beyond the longest queue seen."""
-    if not point.warm_up_ok:
-        return 0.0, math.inf
-    if level >= point.sizes["queue_length"]:
-        return 0.0, 0.0
-    return float(point[quantity][int(level)]), float(point[f"{quantity}_ci95"][int(level)])
+def _at_level(point: xr.Dataset, quantity: str, level: float, replicates: int, factor: float) -> tuple[float, float]:
+    """Return an estimate by queue length and its simultaneous half-width; beyond the longest queue seen it is 0."""
+    value = width = 0.0
+    if level < point.sizes["queue_length"]:
+        value, width = (float(point[f"{quantity}{end}"][int(level)]) for end in ("", "_ci95"))
+    return value, width * factor + missed(point, replicates)
 
 
 @claim(
     id="P4",
-    statement="Queues are bounded by Q(λ, d) = ⌈-log(1-λ)/log(λd+1)⌉, tightly, and mass above it vanishes as N grows.",
+    statement="Queues are bounded by Q(λ, d) = ⌈-log(1-λ)/log(λd+1)⌉, tightly: in the limit a positive share of the "
+    "servers has Q jobs, and none has more.",
     source="main theorem (bound), " + REVIEW,
-    quantity="share of a dense grid where the fixed point's longest queue is not Q; stationary mass above and at Q",
+    quantity="share of a dense grid where the fixed point's longest queue is not Q; stationary mass above and at Q, at "
+    "the largest N alone",
     tolerance_reason="no grid point may differ, as levels and formula are decided without rounding; less than 0.001 of "
     "mass above, and at least half of the fixed point's mass at the bound",
     controls={
@@ -197,11 +200,12 @@ def memoryless_tails(data: Data, model: str) -> Iterator[Cell]:
         # With M/M/1 the levels are many; up to twice the bound shows what memory removes.
         last = min(len(expected) - 1, 2 * queue_bound(place["λ"], place["d"]))
         tails += [(place, i, expected[i]) for i in range(1, last + 1) if expected[i] * place["N"] >= ENOUGH_AT_LEVEL]
-    factor = statistics.widening(int(runs.attrs["replicates"]), max(1, len(tails)))
+    replicates = int(runs.attrs["replicates"])
+    factor = statistics.widening(replicates, max(1, len(tails)))
     for place, i, expected in tails:
-        value, width = _at_level(runs.sel(place), "occupancy_tail", i)
-        at = f"i = {i}, " + where({key: place[key] for key in ("N", "d", "λ")})
-        yield Cell(at, value / expected, width / expected * factor, 1 - RELATIVE, 1 + RELATIVE)
+        value, width = _at_level(runs.sel(place), "occupancy_tail", i, replicates, factor)
+        at = f"servers with {i} jobs or more over the formula's, " + where({key: place[key] for key in ("N", "d", "λ")})
+        yield Cell(at, value / expected, width / expected, 1 - RELATIVE, 1 + RELATIVE)
 
 
 @claim(

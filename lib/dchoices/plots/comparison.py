@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from dchoices import registry
+from dchoices.constant_d import unseen
 from dchoices.plots import elements as el
 from dchoices.plots.figure import (
     MEMORY,
@@ -63,6 +64,7 @@ def policies(data: Datasets) -> Figure:
         for name, (color, dash) in looks.items()
     ]
     checks = data["policies"]["warm_up_ok"]
+    ds["unseen"] = unseen(int(ds.attrs["replicates"]), ds["λ"], ds["N"], ds["horizon"])
     facts = {"N": ds["N"].item(), "load": lam, "rows": _rows(ds.sel(λ=lam), labels)}
     facts |= {"cells": checks.size, "flagged": int((checks == 0).sum())}
     alt = "Mean response time, its tail and the share of jobs to idle servers for several policies, and their messages."
@@ -78,7 +80,7 @@ def _looks(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 def _rows(ds: xr.Dataset, labels: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """What a table says of each policy, at one N and λ."""
-    values = ("mean_response_time", "mean_response_time_ci95", "messages_per_job", "dispatch_to_idle")
+    values = ("mean_response_time", "mean_response_time_ci95", "messages_per_job", "dispatch_to_idle", "unseen")
     rows: dict[str, dict[str, Any]] = {}
     for name in sorted(labels, key=lambda name: -float(ds["mean_response_time"].sel(policy=name))):
         known = name in registry.policies()

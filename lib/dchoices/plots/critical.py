@@ -66,14 +66,43 @@ def critical(data: Datasets) -> Figure:
     key += [el.Key(f"its limit law, d = {d}", _color(d), "dashed") for d in shown]
     ladders = {d: Ladder.of(runs, "missed_zero", "threshold", d) for d in window}
     constants = {d: ladder.root_constant() for d, ladder in ladders.items() if ladder.resolved}
-    exponents: dict[int, dict[int, tuple[float, float]]] = {}
-    for point in later:
-        for d in _d_of(runs, point):
-            if (ladder := Ladder.of(runs, "lowest_share", point, d)).resolved:
-                exponents.setdefault(REGIMES[point], {})[d] = ladder.exponent()
-    facts = {"constants": constants, "exponents": exponents, "sizes": sizes}
+    facts = {"constants": constants, "sizes": sizes, "change": {d: _window_change(runs, d) for d in window}}
+    facts |= _share_facts(runs, later)
     alt = "Jobs that miss observation 0 times the root of N against the scaled load, and y against N at later steps."
     return Figure("fig-critical", alt, ("finite_size",), panels, key, facts=facts)
+
+
+def _share_facts(runs: xr.Dataset, later: list[str]) -> dict[str, Any]:
+    """Return of y at later steps its exponents of N, and its ratios to its limit law at the smallest N and the largest.
+
+    And how many exponents hold the derived value, with the one that is nearest to the middle between two levels.
+    """
+    exponents: dict[int, dict[int, tuple[float, float]]] = {}
+    ratios: dict[int, dict[int, tuple[float, float, float]]] = {}
+    held, nearest = [], []
+    for point in later:
+        level = REGIMES[point]
+        for d in _d_of(runs, point):
+            if not (ladder := Ladder.of(runs, "lowest_share", point, d)).resolved:
+                continue
+            value, half = exponents.setdefault(level, {})[d] = ladder.exponent()
+            over = ladder.N ** (1 / (level + 1)) / lowest_share_limit(level, d)
+            ratio, width = ladder.value * over, ladder.half_width * over
+            ratios.setdefault(level, {})[d] = (float(ratio[0]), float(ratio[-1]), float(width[-1]))
+            held.append(abs(value + 1 / (level + 1)) <= half)
+            for other in (level - 1, level + 1):
+                edge = -(1 / (level + 1) + 1 / (other + 1)) / 2
+                nearest.append((abs(value - edge) - half, {"level": level, "d": d, "edge": edge, "other": other}))
+    closest = min(nearest, key=lambda pair: pair[0])[1] if nearest else None
+    return {"exponents": exponents, "ratios": ratios, "held": sum(held), "of": len(held), "closest": closest}
+
+
+def _window_change(runs: xr.Dataset, d: int) -> tuple[float, float]:
+    """Return by which part √N (1 - R_0) changes from the smallest N to the largest, least and most over the loads."""
+    sizes = _window_sizes(runs)
+    missed = runs["missed_zero"].sel(point=_window(runs), d=d)
+    change = np.sqrt(sizes[-1] / sizes[0]) * missed.sel(N=sizes[-1]) / missed.sel(N=sizes[0]) - 1
+    return float(change.min()), float(change.max())
 
 
 def _window(runs: xr.Dataset) -> list[str]:
@@ -126,20 +155,27 @@ def finite_size(data: Datasets) -> Figure:
     runs = data["finite_size"]
     early = [p for p in ("below", "threshold", "above") if _d_of(runs, p)]
     later = [LATER[level] for level in LATER if _d_of(runs, LATER[level])]
-    panels = ([_excess_panel(runs, early)] if early else []) + ([_later_panel(runs, later[0])] if later else [])
+    panels = ([_excess_panel(runs, early)] if early else []) + ([_parts_panel(runs, later[0])] if later else [])
+    panels += [_scaled_panel(runs, point) for point in later]
     d = example_d(runs["d"].values)
     step = min(level for level in runs["step"].values.tolist() if level)
     panels += [_limit_panel(d, step), _root_panel(runs, d)]
     key = [el.Key(f"|R_N − R| {_where(p)}", COLORS[p], "dot") for p in early]
     key += [
-        el.Key("|R_N − R| at a later step", COLORS["step-2"], "dot"),
-        el.Key("its leading term y/λ", COLORS["step-2"], "ring"),
-        el.Key("what that leaves", el.GREY, "triangle"),
+        el.Key(f"at later steps, d = {k}", _color(k), "solid")
+        for k in sorted({k for p in later for k in _d_of(runs, p)})
+    ]
+    key += [
+        el.Key("leading term y/λ of −(R_N − R)", LIMIT, "ring"),
+        el.Key("what that leaves", LIMIT, "triangle"),
+        el.Key("R_N − R, scaled", LIMIT, "dot"),
+        el.Key("where it goes", LIMIT, "dotted"),
         el.Key("the limit R below a step of Q", WITH, "solid"),
         el.Key("the limit R above a step of Q", WITHOUT, "solid"),
         el.Key("slopes derived", LIMIT, "dashed"),
     ]
     facts = {"d": d, "step": step, "later": later and _later_facts(runs, later[0])}
+    facts["courses"] = [_course(runs, point, k) for point in later for k in _d_of(runs, point)]
     alt = "Difference of the mean response time from its limit against N, and the limit next to a step of the bound."
     return Figure("fig-finite-size", alt, ("finite_size",), panels, key, facts=facts)
 
@@ -168,20 +204,47 @@ def _excess_panel(runs: xr.Dataset, early: list[str]) -> Panel:
     return Panel(hv.Overlay(parts), "below, at and above the threshold", _size_axis(runs, early))
 
 
-def _later_panel(runs: xr.Dataset, point: str) -> Panel:
-    """For the smallest d, where the leading term is the first to lead."""
-    d, level = _d_of(runs, point)[0], REGIMES[point]
+def _parts_panel(runs: xr.Dataset, point: str) -> Panel:
+    """What R_N - R is made of: its leading term, and what that leaves, for each d."""
+    level = REGIMES[point]
     parts: list[Any] = []
-    load = float(runs["load"].sel(point=point, d=d).max())
-    y = Ladder.of(runs, "lowest_share", point, d)
-    leading = Ladder(y.N, y.value / load, y.half_width / load)
-    remainder = Ladder.of(runs, "response_remainder", point, d)
-    for ladder, exponent in ((leading, -1 / (level + 1)), (remainder, -level / (level + 1))):
-        parts.append(_guide(ladder, exponent, 1.5))
-    parts += _series(leading, EXCESS, COLORS["step-2"], "ring", "y/λ")
-    parts += _series(remainder, EXCESS, el.GREY, "triangle", "R_N − R + y/λ")
-    parts += _series(Ladder.of(runs, "response_excess", point, d), EXCESS, COLORS["step-2"], "dot", "|R_N − R|")
-    return Panel(hv.Overlay(parts), f"at the step from Q = {level}, d = {d}", _size_axis(runs, [point]))
+    for k, d in enumerate(_d_of(runs, point)):
+        load = float(runs["load"].sel(point=point, d=d).max())
+        y = Ladder.of(runs, "lowest_share", point, d)
+        leading = Ladder(y.N, y.value / load, y.half_width / load)
+        remainder = Ladder.of(runs, "response_remainder", point, d)
+        if k == 0:
+            parts += [_guide(leading, -1 / (level + 1), 1.5), _guide(remainder, -level / (level + 1), 0.6)]
+        parts += _series(leading, EXCESS, _color(d), "ring", f"y/λ, d = {d}")
+        parts += _series(remainder, EXCESS, _color(d), "triangle", f"R_N − R + y/λ, d = {d}")
+    title = f"two parts of R_N − R at the step from Q = {level}"
+    return Panel(hv.Overlay(parts), title, _size_axis(runs, [point]))
+
+
+def _scaled_panel(runs: xr.Dataset, point: str) -> Panel:
+    """R_N - R over its order in N, with its sign, and the limit of that, for each d."""
+    level = REGIMES[point]
+    dims = (el.SERVERS, hv.Dimension("scaled", label=f"N^(1/{level + 1}) (R_N − R)"))
+    axis = _size_axis(runs, [point])
+    parts: list[Any] = [el.line(axis["xlim"], (0, 0), dims, el.GREY, width=1)]
+    for d in _d_of(runs, point):
+        ladder = Ladder.of(runs, "response_excess", point, d)
+        power = ladder.N ** (1 / (level + 1))
+        goes = -lowest_share_limit(level, d) / float(runs["load"].sel(point=point, d=d).max())
+        parts.append(el.line(axis["xlim"], (goes, goes), dims, _color(d), "dotted", 1.4))
+        parts.append(el.line(ladder.N, power * ladder.value, dims, _color(d), width=1, alpha=0.5))
+        parts.append(el.intervals(ladder.N, power * ladder.value, power * ladder.half_width, dims, _color(d)))
+        tips = [(f"d = {d}, N", "@N"), (f"N^(1/{level + 1}) (R_N − R)", "@scaled{0.000}")]
+        parts.append(el.points(ladder.N, power * ladder.value, dims, _color(d), "dot", 5, tips))
+    return Panel(hv.Overlay(parts), f"R_N − R, scaled, at the step from Q = {level}", axis | {"logy": False})
+
+
+def _course(runs: xr.Dataset, point: str, d: int) -> dict[str, Any]:
+    """Return R_N - R at the smallest N and the largest of a later step; `direct` if below 0 and ever closer to it."""
+    ladder = Ladder.of(runs, "response_excess", point, d)
+    direct = bool((ladder.value < 0).all() and (np.diff(ladder.value) > 0).all())
+    ends = [(int(ladder.N[k]), float(ladder.value[k]), float(ladder.half_width[k])) for k in (0, -1)]
+    return {"level": REGIMES[point], "d": d, "direct": direct, "first": ends[0], "last": ends[1]}
 
 
 def _later_facts(runs: xr.Dataset, point: str) -> dict[str, Any]:

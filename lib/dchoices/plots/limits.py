@@ -7,7 +7,9 @@ from typing import Any
 
 import holoviews as hv
 import numpy as np
+import xarray as xr
 
+from dchoices.claims.selection import far
 from dchoices.heavy_traffic import limit_response
 from dchoices.plots import elements as el
 from dchoices.plots.figure import (
@@ -140,9 +142,21 @@ def bound(data: Datasets) -> Figure:
         "differ": int((ds["level"] != ds["bound"]).sum()),
         "occupied": OCCUPIED,
         "N": data["stationary"]["N"].max().item(),
+        "above": _above(data["stationary"]),
     }
     alt = "The bound on queue lengths as a staircase over load for each d, with simulated maxima."
     return Figure("fig-bound", alt, ("bound_grid", "stationary"), panels, key, facts=facts)
+
+
+def _above(ds: xr.Dataset) -> dict[int, tuple[float, float]]:
+    """Return for each N the largest share of servers above the bound, away from its steps, with its half-width."""
+    if MEMORY not in ds["policy"]:
+        return {}
+    away = [[far(lam, d) for lam in ds["λ"].values.tolist()] for d in ds["d"].values.tolist()]
+    runs = ds.sel(policy=MEMORY).where(xr.DataArray(away, dims=("d", "λ")), 0.0).stack(place=("d", "λ"))
+    worst = runs.isel(place=runs["mass_above_bound"].argmax("place"))
+    ends = (worst[f"mass_above_bound{end}"].values.tolist() for end in ("", "_ci95"))
+    return dict(zip(ds["N"].values.tolist(), zip(*ends, strict=True), strict=True))
 
 
 def _bound_panel(data: Datasets, d: int) -> Panel:

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from dchoices import registry
-from dchoices.constant_d import LARGEST, enough_servers, tolerated, unseen
+from dchoices.constant_d import LARGEST, MANY_PROBES, enough_servers, tolerated, unseen
 from dchoices.heavy_traffic import limit_response
 from dchoices.plots import elements as el
 from dchoices.plots.comparison import COMPARED_LOAD, LOOKS, PROBES
@@ -96,6 +96,7 @@ def _facts(ds: xr.Dataset, lam: float, N: int) -> dict[str, Any]:
     checks = ds["warm_up_ok"]
     facts = {"load": lam, "N": N, "rows": dict(sorted(rows.items(), key=lambda row: row[1]["messages_per_job"]))}
     facts |= {"d": fewest_probes(lam), "epsilon": tolerated(lam), "enough": enough_servers(lam), "largest": LARGEST}
+    facts["many"] = MANY_PROBES
     return facts | {"constant": registry.label(MEMORY, fewest_probes(lam)), "cells": checks.size,
                     "flagged": int((checks == 0).sum())}  # fmt: skip
 

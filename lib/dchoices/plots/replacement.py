@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import holoviews as hv
 import xarray as xr
 
+from dchoices.claims.replacement import far
 from dchoices.plots import elements as el
 from dchoices.plots.figure import MEMORY, MEMORYLESS, WITH, WITHOUT, Datasets, Figure, Panel
 from dchoices.theory.replacement import replacement_limit
@@ -25,9 +27,23 @@ def replacement(data: Datasets) -> Figure:
         el.Key("without memory: limit", WITHOUT, "dashed"),
         el.Key("without memory: simulated", WITHOUT, "ring"),
     ]
-    facts = {"replicates": ds.attrs["replicates"], "N": ds["N"].values[[0, -1]].tolist()}
+    facts = {"replicates": ds.attrs["replicates"], "N": ds["N"].values[[0, -1]].tolist(), **_facts(ds)}
     alt = "N times the difference of mean response times with and without replacement against N, with limits as lines."
     return Figure("fig-replacement", alt, ("replacement",), panels, key, 3, facts, print_columns=2)
+
+
+def _facts(ds: xr.Dataset) -> dict[str, Any]:
+    """Return the largest N with memory above the threshold, where it tells the load from the steps and where not."""
+    N = int(ds["N"][-1])
+    found: dict[str, list[dict[str, float]]] = {"held": [], "near": []}
+    if MEMORY in ds["policy"]:
+        for d, lam in itertools.product(ds["d"].values.tolist(), ds["λ"].values.tolist()):
+            if d >= 2 and (limit := replacement_limit(lam, d, MEMORY)):
+                run = ds.sel(policy=MEMORY, N=N, d=d, λ=lam)
+                value, half = (float(run[f"n_replacement{end}"]) for end in ("", "_ci95"))
+                row = {"d": d, "load": lam, "limit": limit, "value": value, "half": half}
+                found["held" if far(MEMORY, N, lam, d) else "near"].append(row)
+    return found
 
 
 def _panel(ds: xr.Dataset) -> Panel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from dchoices import statistics
+from dchoices.claims.selection import far
 from dchoices.plots import elements as el
 from dchoices.plots.comparison import LOAD_TICKS
 from dchoices.plots.figure import MEMORY, TAIL_FLOOR, Datasets, Figure, Panel, example_d, largest, tail_of
@@ -52,7 +54,7 @@ def service(data: Datasets) -> Figure:
     ]
     bounds = {d: {law: queue_bound(lam, d, law) for law in laws} for d in compared}
     facts = {"laws": laws, "N": runs["N"].item(), "load": lam, "d": shared, "bounds": bounds, "occupied": OCCUPIED}
-    facts |= _distances(runs)
+    facts |= _distances(runs) | _told_apart(runs, laws)
     alt = "Share of jobs to observation 0 against load, queue-length tails, and bounds, for several service laws."
     return Figure("fig-service", alt, ("service",), panels, key, facts=facts)
 
@@ -69,6 +71,15 @@ def _distances(runs: xr.Dataset) -> dict[str, Any]:
                 occupancy.append(float(statistics.total_variation(point["occupancy"].values, limit)))
     flagged = int((runs["warm_up_ok"] == 0).sum())
     return {"cells": len(share), "share_error": max(share), "occupancy_error": max(occupancy), "flagged": flagged}
+
+
+def _told_apart(runs: xr.Dataset, laws: list[str]) -> dict[str, Any]:
+    """Where, away from the steps of a law's bound, it is another than that of exponential service; what never shows."""
+    places = itertools.product(laws, runs["d"].values.tolist(), runs["λ"].values.tolist())
+    away = [(law, d, lam) for law, d, lam in places if far(lam, d, law)]
+    told = [(law, d, lam) for law, d, lam in away if queue_bound(lam, d, law) != queue_bound(lam, d)]
+    untold = [law for law in laws if as_law(law).name != "exponential" and law not in {law for law, *_ in told}]
+    return {"away": len(away), "told": told, "untold": untold}
 
 
 def _share_panel(runs: xr.Dataset, d: int, looks: Looks) -> Panel:

@@ -41,6 +41,9 @@ def power(exponent: int) -> str:
 def estimate(value: float | None, interval: Interval | None, most: int | None = None) -> tuple[str, str]:
     """Return a measured value and its interval, both with the digits that the interval supports.
 
+    An interval without a width belongs to a value that was computed. One that shows none in so many digits is given by
+    their size.
+
     Parameters
     ----------
     value : float or None
@@ -53,8 +56,7 @@ def estimate(value: float | None, interval: Interval | None, most: int | None = 
     if value is None or not math.isfinite(value):
         return DASH, "not measured"
     if interval is None or interval[0] == interval[1] is not None:
-        shown = plain(value, min(PLAIN_DIGITS, most or PLAIN_DIGITS))
-        return shown, f"[{shown}, {shown}]"
+        return plain(value, min(PLAIN_DIGITS, most or PLAIN_DIGITS)), "computed"
     low, high = interval
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return plain(value, 2), "no finite interval"
@@ -63,7 +65,12 @@ def estimate(value: float | None, interval: Interval | None, most: int | None = 
     value, low, high = (v / 10**exponent for v in (value, low, high))
     decimals = _decimals(value, (high - low) / 2, most)
     shown, ends = fixed(value, decimals), f"[{fixed(low, decimals)}, {fixed(high, decimals)}]"
-    return shown, ends if exponent == 0 else f"{ends} × {power(exponent)}"
+    if fixed(low, decimals) == fixed(high, decimals):
+        ends = f"± less than {fixed(10.0**-decimals, decimals)}"
+    if exponent == 0:
+        return shown, ends
+    scale = f" × {power(exponent)}"
+    return shown + scale if float(f"{value:.{decimals}f}") else "0", ends + scale
 
 
 def _decimals(value: float, half_width: float, most: int | None) -> int:

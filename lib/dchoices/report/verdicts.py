@@ -18,7 +18,7 @@ SYMBOLS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
 CONTROLS = {"fail": ("pass", "fails, as it must"), "pass": ("fail", "passes: no check")}
 CONTROLS["inconclusive"] = ("inconclusive", "inconclusive")
 # Most significant digits in claims.md, which two runs on different machines must agree on.
-TEXT_DIGITS = 3
+TEXT_DIGITS = 4
 # Lengths of a statement's head that make a heading of it.
 HEADING = range(10, 70)
 # Most significant digits on the page.
@@ -26,7 +26,11 @@ PAGE_DIGITS = 5
 
 _MATH = re.compile(r"(\$[^$]+\$)")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#^~|@$])")
-_MINUS = re.compile(r"(?:(?<=[\dλ)])|(?<=\b[a-z]))-(?=[\dλ(])|(?<=[ (⌈])-(?=[ \dl])")
+_ALONE = r"[A-Za-z](?![^\W_])"  # a symbol, maybe with an index
+_MINUS = re.compile(
+    rf"(?:(?<=[\dλ)])|(?<=\b[A-Za-z]))-(?=[\dλ(]|{_ALONE})"  # between two terms
+    rf"|(?<=[ (⌈])-(?=[ \dλ]|log|{_ALONE})"  # between spaces, or in front of a term
+)
 _POWER = re.compile(r"\\\^(?:([A-Za-z0-9]+)|\(([^()^]*)\))")
 _TOWER = re.compile(r"\^\(((?:[^()$]|\([^()]*\))*\([^()]*\)(?:[^()$]|\([^()]*\))*)\)")
 _INDEX = re.compile(r"(?<![\w])([A-Za-z])\\_(?:([A-Za-z0-9])(?!\w)|\(([^() ]*)\))")
@@ -87,21 +91,34 @@ def value(claim: Claim, prefix: str = "") -> str:
     return f"[{value}]{{.value}} [{words(interval)}]{{.interval}}"
 
 
+def place(claim: Claim, prefix: str = "") -> str:
+    """Return the cell that is shown."""
+    if prefix and claim[f"{prefix}at"] == claim["at"]:
+        return "the same cell"
+    return words(claim[f"{prefix}at"])
+
+
+def within(claim: Claim, prefix: str = "") -> str:
+    """Return the tolerance of the cell that is shown."""
+    return words(numbers.tolerance(claim[f"{prefix}tolerance"]))
+
+
 def table(claims: Sequence[Claim]) -> str:
-    """Return the table of all claims."""
+    """Return the table of all claims: what was measured in which cell against which tolerance, and the control's."""
     head = ["Claim", "Measured, 95\u00a0% interval", "Tolerance", "Verdict", "Control", "Control's verdict"]
     rows = [
         [
             f"[**{claim['id']}**](#{anchor(claim)}) {words(heading(claim))}{mark(claim)}",
-            value(claim),
-            f"[{words(numbers.tolerance(claim['tolerance']))}]{{.value}}",
+            f"{value(claim)} [{place(claim)}]{{.place}}",
+            f"[{within(claim)}]{{.value}}",
             verdict(claim),
-            f"{words(claim['control'])}: {value(claim, 'control_')}",
+            f"{words(claim['control'])}: {value(claim, 'control_')}, tolerance [{within(claim, 'control_')}]{{.value}} "
+            f"[{place(claim, 'control_')}]{{.place}}",
             control_verdict(claim),
         ]
         for claim in claims
     ]
-    return pipe_table(head, rows, (24, 18, 12, 14, 21, 11))
+    return pipe_table(head, rows, (21, 19, 11, 11, 27, 11))
 
 
 def pipe_table(head: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> str:
@@ -130,24 +147,22 @@ def concerns(claims: Sequence[Claim]) -> list[str]:
     for claim in claims:
         link = f"[**{claim['id']}**](#{anchor(claim)})"
         if claim["verdict"] != "pass":
-            limits = words(numbers.tolerance(claim["tolerance"]))
-            lines.append(f"{link} {verdict(claim)} {words(heading(claim))}: {found(claim)}, tolerance {limits}.")
+            said = f"{words(heading(claim))}: {found(claim)}, tolerance {within(claim)}"
+            lines.append(f"{link} {verdict(claim)} {said}.")
         if claim["control_verdict"] != "fail":
             lines.append(f"{link} {control_verdict(claim)} A control has to fail: {words(claim['control'])}.")
     return lines
 
 
 def found(claim: Claim, prefix: str = "") -> str:
-    """Return what decided: value and interval, where, and out of how many cells."""
-    text = value(claim, prefix)
-    place, cells = claim.get(f"{prefix}at"), claim.get(f"{prefix}cells")
-    if place:
-        text += f" at {words(place)}"
-    if cells and cells > 1:
-        failing = claim.get(f"{prefix}cells_failing")
-        counted = f"decides among {cells} cells" if failing is None else f"{failing} of {cells} cells fail"
-        text += f" ({counted})"
-    return text
+    """Return what is shown: value and interval, in which cell, and out of how many."""
+    cells = claim[f"{prefix}cells"]
+    if prefix:
+        counted = f"{claim[f'{prefix}cells_failing']} of {cells} cells fail"
+    else:
+        beside = claim["cells_beside"]
+        counted = f"decides among {cells - beside} cells" + f", with {beside} more beside them" * bool(beside)
+    return f"{value(claim, prefix)} at {place(claim, prefix)} ({counted})"
 
 
 def mention(claim: Claim | None, name: str) -> str:
@@ -159,17 +174,18 @@ def mention(claim: Claim | None, name: str) -> str:
 
 def as_text(claims: Sequence[Claim]) -> str:
     """Return claims.md: rounded values and verdicts, and nothing that differs between two runs of the same study."""
-    head = ["Claim", "Statement", "Measured", "95 % interval", "Tolerance", "Verdict"]
-    head += ["Control", "Measured on it", "Its verdict"]
+    head = ["Claim", "Statement", "Cell shown", "Measured", "95 % interval", "Tolerance", "Verdict"]
+    head += ["Control", "Its cell", "Measured on it", "95 % interval", "Its tolerance", "Its verdict"]
     rows = []
     for claim in claims:
-        shown, interval = measured(claim, "", TEXT_DIGITS)
-        control, _ = measured(claim, "control_", TEXT_DIGITS)
         control_kind, control_word = CONTROLS[claim["control_verdict"]]
+        same = claim["control_at"] == claim["at"]
         rows.append([
-            claim["id"] + " (new)" * bool(claim["heuristic"]), _cell(claim["statement"]), shown, interval,
-            numbers.tolerance(claim["tolerance"]),
-            f"{SYMBOLS[claim['verdict']]} {claim['verdict']}", _cell(claim["control"]), control,
+            claim["id"] + " (new)" * bool(claim["heuristic"]), _cell(claim["statement"]), _cell(claim["at"]),
+            *measured(claim, "", TEXT_DIGITS), numbers.tolerance(claim["tolerance"]),
+            f"{SYMBOLS[claim['verdict']]} {claim['verdict']}",
+            _cell(claim["control"]), "the same" if same else _cell(claim["control_at"]),
+            *measured(claim, "control_", TEXT_DIGITS), numbers.tolerance(claim["control_tolerance"]),
             f"{SYMBOLS[control_kind]} {control_word}",
         ])  # fmt: skip
     counts = tally(claims)
@@ -181,29 +197,46 @@ def as_text(claims: Sequence[Claim]) -> str:
 
 
 def _cell(text: str) -> str:
-    return re.sub(r"([|*_<])", r"\\\1", " ".join(text.split()))
+    text = _MINUS.sub(numbers.MINUS, " ".join(text.split())).replace("<=", "≤").replace(">=", "≥")
+    return re.sub(r"([|*_<])", r"\\\1", text)
+
+
+STRIP_WIDTH, STRIP_MARGIN, STRIP_LINE = 520, 14, 22
+# By the prefix of a record's fields: colour and mark.
+LINES = {"": ("#0072B2", "dot"), "control_": ("#D55E00", "diamond")}
 
 
 def strip(claim: Claim) -> str:
-    """Return a picture of the tolerance (band), the measured interval (dot) and the control's (diamond) on one line."""
-    bounds = list(claim["tolerance"])
-    spans = [(_ends(claim, ""), "#0072B2", "dot"), (_ends(claim, "control_"), "#D55E00", "diamond")]
-    known = [v for v in (*bounds, *(e for ends, _, _ in spans for e in ends)) if v is not None and math.isfinite(v)]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    """Return a picture of two lines, claim and control: tolerance (band) and what was measured (mark, interval).
+
+    They share a scale where both show the same cell.
+    """
+    shared = claim["at"] == claim["control_at"]
+    shapes = []
+    for k, (prefix, (color, look)) in enumerate(LINES.items()):
+        known = [end for one in (LINES if shared else [prefix]) for end in _known(claim, one)]
+        line = _line(claim, prefix, (min(known), max(known)) if known else (0.0, 1.0), color, look)
+        shapes.append(f'<g transform="translate(0 {k * STRIP_LINE})">{line}</g>')
+    size = f'width="{STRIP_WIDTH}" height="{2 * STRIP_LINE}" viewBox="0 0 {STRIP_WIDTH} {2 * STRIP_LINE}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{"".join(shapes)}</svg>'
+
+
+def _line(claim: Claim, prefix: str, room: tuple[float, float], color: str, look: str) -> str:
+    low, high = room
     scale = (STRIP_WIDTH - 2 * STRIP_MARGIN) / ((high - low) or 1.0)
 
     def at(value: float) -> float:
         return round(STRIP_MARGIN + (value - low) * scale, 2)
 
+    bounds = claim[f"{prefix}tolerance"]
     left = 0.0 if bounds[0] is None else at(bounds[0])
     right = float(STRIP_WIDTH) if bounds[1] is None else at(bounds[1])
     shapes = [
         f'<rect x="{min(left, right - 2)}" y="3" width="{max(right - left, 2)}" height="16" fill="#bfe3d6"/>',
         f'<path d="M0 11 H{STRIP_WIDTH}" stroke="#8a8a8a" stroke-width="0.8"/>',
     ]
-    for (first, value, last), color, look in spans:
-        if not all(math.isfinite(v) for v in (first, value, last)):
-            continue
+    first, value, last = _ends(claim, prefix)
+    if all(math.isfinite(v) for v in (first, value, last)):
         x = at(value)
         shapes.append(f'<path d="M{at(first)} 11 H{at(last)}" stroke="{color}" stroke-width="3.2"/>')
         shapes.append(
@@ -211,18 +244,17 @@ def strip(claim: Claim) -> str:
             if look == "dot"
             else f'<path d="M{x} 5 l6 6 l-6 6 l-6 -6 Z" fill="#fff" stroke="{color}" stroke-width="1.6"/>'
         )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{STRIP_WIDTH}" height="22" viewBox="0 0 {STRIP_WIDTH} 22">'
-        f"{''.join(shapes)}</svg>"
-    )
+    return "".join(shapes)
 
 
-STRIP_WIDTH, STRIP_MARGIN = 520, 14
+def _known(claim: Claim, prefix: str) -> list[float]:
+    ends = (*claim[f"{prefix}tolerance"], *_ends(claim, prefix))
+    return [end for end in ends if end is not None and math.isfinite(end)]
 
 
 def _ends(claim: Claim, prefix: str) -> tuple[float, float, float]:
-    value = claim.get(f"{prefix}measured")
+    value = claim[f"{prefix}measured"]
     if value is None:
         return math.nan, math.nan, math.nan
-    first, last = claim.get(f"{prefix}ci95") or (value, value)
+    first, last = claim[f"{prefix}ci95"]
     return float(value if first is None else first), float(value), float(value if last is None else last)

@@ -185,9 +185,10 @@ class Writer:
         items = {"Heuristic": words(claim["heuristic"])} if claim["heuristic"] else {}
         items |= {
             "Measured": f"{words(claim['quantity'])}: {verdicts.found(claim)}",
-            "Tolerance": f"{words(numbers.tolerance(claim['tolerance']))}: {words(claim['tolerance_reason'])}",
+            "Tolerance": f"{verdicts.within(claim)}: {words(claim['tolerance_reason'])}",
             "Verdict": verdicts.verdict(claim),
-            "Control": f"{words(claim['control'])}: {verdicts.found(claim, 'control_')}",
+            "Control": f"{words(claim['control'])}: {verdicts.found(claim, 'control_')}, tolerance "
+            f"{verdicts.within(claim, 'control_')}",
             "Its verdict": verdicts.control_verdict(claim),
             "Source": words(claim["source"]),
             "Evidence": self._evidence(claim["evidence"]),
