@@ -2,7 +2,7 @@
 
 local in_print = FORMAT:match("typst") ~= nil
 local boxes = { figure = true, caption = true, source = true, statement = true, concerns = true, lead = true }
-local marks = { value = true, interval = true, hash = true, new = true }
+local marks = { value = true, interval = true, hash = true, new = true, cell = true }
 
 local function around(first, content, last, raw)
   local out = pandoc.List({ raw(FORMAT, first) })

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -534,6 +536,7 @@ def write(folder: Path, datasets, records):
     started = folder / "times" / "started"
     started.parent.mkdir()
     started.write_text("")
+    os.utime(started, (time.time() - 20,) * 2)
     for job in (*(f"notebook/{name}/d=2" for name in datasets), "claims"):
         file = folder / "times" / f"{job}.time"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -40,12 +40,19 @@ def test_claims_beyond_the_paper_are_marked(records):
 def test_all_is_well(records):
     assert verdicts.concerns(records) == []
     assert verdicts.tally(records)["passed"] == len(records)
-    assert verdicts.tally(records)["changed_at_once"] == []
+    assert verdicts.tally(records)["changed_at_once"] == {}
 
 
 def test_a_verdict_that_would_change_with_wider_intervals_is_told(records):
     records[1]["verdict_at_once"] = "inconclusive"
-    assert verdicts.tally(records)["changed_at_once"] == ["P2"]
+    assert verdicts.tally(records)["changed_at_once"] == {"inconclusive": ["P2"]}
+
+
+def test_the_narrowest_pass_is_told(records):
+    records[2] |= {"tolerance": [0.0, 1.0], "ci95": [0.4, 0.99]}
+    tightest = verdicts.tally(records)["tightest"]
+    assert (tightest["id"], tightest["width"]) == ("P3", 1.0)
+    assert tightest["room"] == pytest.approx(0.01)
 
 
 @pytest.mark.parametrize("verdict", ["fail", "inconclusive"])

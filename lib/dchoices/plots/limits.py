@@ -153,8 +153,9 @@ def _above(ds: xr.Dataset) -> dict[int, tuple[float, float]]:
     if MEMORY not in ds["policy"]:
         return {}
     away = [[far(lam, d) for lam in ds["λ"].values.tolist()] for d in ds["d"].values.tolist()]
-    runs = ds.sel(policy=MEMORY).where(xr.DataArray(away, dims=("d", "λ")), 0.0).stack(place=("d", "λ"))
-    worst = runs.isel(place=runs["mass_above_bound"].argmax("place"))
+    runs = ds[["mass_above_bound", "mass_above_bound_ci95"]].sel(policy=MEMORY)
+    places = runs.where(xr.DataArray(away, dims=("d", "λ")), 0.0).stack(place=("d", "λ"))
+    worst = places.isel(place=places["mass_above_bound"].argmax("place"))
     ends = (worst[f"mass_above_bound{end}"].values.tolist() for end in ("", "_ci95"))
     return dict(zip(ds["N"].values.tolist(), zip(*ends, strict=True), strict=True))
 

@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import re
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +24,8 @@ STUDIES = (
     "replacement",
 )  # fmt: skip
 HASH_DIGITS = 12
+LONGEST_BREAK = 60.0  # s in which no job runs: more is between two runs
+ROUNDED = 1.0  # s to which the wall time of a job is known
 TIMES = "times"  # folder of what jobs cost, in that of the run
 
 
@@ -109,13 +110,18 @@ class Study:
 
     @cached_property
     def elapsed(self) -> float | None:
-        """Time since the run began, in seconds; None where an earlier run did some of its jobs."""
+        """Time from the start of the run to the end of its last job, in seconds; None where several runs did them."""
         base = self.folder / TIMES
         if not (base / "started").exists():
             return None
-        begin = (base / "started").stat().st_mtime
-        earlier = any(file.stat().st_mtime < begin for file in base.rglob("*.time"))
-        return None if earlier else time.time() - begin
+        begin = end = (base / "started").stat().st_mtime
+        for file in sorted(base.rglob("*.time"), key=lambda file: file.stat().st_mtime):
+            done = file.stat().st_mtime
+            job_began = done - float(file.read_text("utf-8").split()[-1])
+            if job_began < begin - ROUNDED or job_began - end > LONGEST_BREAK:
+                return None
+            end = done
+        return end - begin
 
 
 def _as_list(value: Any) -> list[Any]:

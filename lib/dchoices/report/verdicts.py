@@ -109,11 +109,11 @@ def table(claims: Sequence[Claim]) -> str:
     rows = [
         [
             f"[**{claim['id']}**](#{anchor(claim)}) {words(heading(claim))}{mark(claim)}",
-            f"{value(claim)} [{place(claim)}]{{.place}}",
+            f"{value(claim)} [{place(claim)}]{{.cell}}",
             f"[{within(claim)}]{{.value}}",
             verdict(claim),
             f"{words(claim['control'])}: {value(claim, 'control_')}, tolerance [{within(claim, 'control_')}]{{.value}} "
-            f"[{place(claim, 'control_')}]{{.place}}",
+            f"[{place(claim, 'control_')}]{{.cell}}",
             control_verdict(claim),
         ]
         for claim in claims
@@ -130,6 +130,10 @@ def pipe_table(head: Sequence[str], rows: Iterable[Sequence[str]], widths: Seque
 def tally(claims: Sequence[Claim]) -> dict[str, Any]:
     """Return the counts that the summary quotes."""
     counts = Counter(claim["verdict"] for claim in claims)
+    changed: dict[str, list[str]] = {}
+    for claim in claims:
+        if claim["verdict_at_once"] != claim["verdict"]:
+            changed.setdefault(claim["verdict_at_once"], []).append(claim["id"])
     return {
         "claims": len(claims),
         "passed": counts["pass"],
@@ -137,8 +141,19 @@ def tally(claims: Sequence[Claim]) -> dict[str, Any]:
         "inconclusive": counts["inconclusive"],
         "controls_failed": sum(claim["control_verdict"] == "fail" for claim in claims),
         "new": sum(bool(claim["heuristic"]) for claim in claims),
-        "changed_at_once": [claim["id"] for claim in claims if claim["verdict_at_once"] != claim["verdict"]],
+        "changed_at_once": changed,
+        "tightest": _tightest(claims),
     }
+
+
+def _tightest(claims: Sequence[Claim]) -> dict[str, Any] | None:
+    """Return the claim that passes with the least room at the ends of its tolerance, in widths of it; None without."""
+    found = []
+    for claim in claims:
+        (low, high), (first, last) = claim["tolerance"], claim["ci95"]
+        if claim["verdict"] == "pass" and None not in (low, high, first, last) and low < high:
+            found.append({"id": claim["id"], "room": min(first - low, high - last), "width": high - low})
+    return min(found, key=lambda one: one["room"] / one["width"], default=None)
 
 
 def concerns(claims: Sequence[Claim]) -> list[str]:

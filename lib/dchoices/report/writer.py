@@ -60,6 +60,8 @@ class Writer:
             "facts": {name: figure.facts for name, figure in self.figures.items()},
             "num": numbers.plain,
             "estimate": lambda row: _response(row)[0],
+            "interval": lambda row: " ".join(map(words, _response(row))),
+            "record": self._claims.get,
             "listed": listed,
             "words": words,
             "policies_table": self.policies_table,
@@ -266,6 +268,8 @@ def licences_table() -> str:
 def _response(row: Mapping[str, Any]) -> tuple[str, str]:
     """Return the mean response time of a policy and its interval."""
     value, half = row["mean_response_time"], row["mean_response_time_ci95"]
+    if half == 0:
+        return numbers.plain(value), f"(no delayed job seen, R − 1 below {numbers.plain(row['unseen'], 1)})"
     return numbers.estimate(value, (value - half, value + half))
 
 

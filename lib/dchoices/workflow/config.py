@@ -282,9 +282,9 @@ def _jobs(config: Mapping[str, Any]) -> Iterator[Job]:
 
 
 def estimated_events(parameters: Mapping[str, Any]) -> float:
-    """Return the expected number of uniformised events, at rate N(1+λ), that a notebook simulates.
+    """Return what a notebook costs, in the expected number of uniformised events, at rate N(1+λ), of lumped chains.
 
-    Service that is not exponential is run server by server, where arrivals count for what they cost.
+    Service that is not exponential is run server by server, where arrivals count for what they cost: this is no count.
     """
     if "regimes" in parameters:  # each of its systems gets as many
         return float(sum(given["events"] * _systems(given) for given in parameters["regimes"].values()))
@@ -425,7 +425,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"profile {plan.profile}: {len(plan.jobs)} jobs")
     for study in plan.studies:
         budget = f"{plan.budgets[study]:.3g}" if study in plan.budgets else "-"
-        print(f"{study:14} {len(plan.parts(study)):3} jobs {plan.events(study):9.3g} events, budget {budget}")
+        print(f"{study:14} {len(plan.parts(study)):3} jobs, cost estimate {plan.events(study):9.3g}, budget {budget}")
     return 0
 
 
