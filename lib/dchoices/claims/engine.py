@@ -41,7 +41,9 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        """Pass, fail or inconclusive, by where the interval lies."""
+        """Pass, fail or inconclusive, by where the interval lies; what is no number or has no width decides nothing."""
+        if not (math.isfinite(self.value) and self.half_width >= 0):
+            return "inconclusive"
         if resampling.inside(self.value, self.half_width, self.low, self.high):
             return "pass"
         bottom, top = self.value - self.half_width, self.value + self.half_width

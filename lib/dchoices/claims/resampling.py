@@ -73,7 +73,8 @@ def spread(cells: Sequence[Cell], check: Callable[[], Iterable[Cell]]) -> Spread
 
 
 def _drawable(cells: Iterable[Cell]) -> list[Cell]:
-    return [cell for cell in cells if not cell.exact and math.isfinite(cell.half_width)]
+    """Return the cells with a sampling error that is known."""
+    return [cell for cell in cells if not cell.exact and math.isfinite(cell.value + cell.half_width)]
 
 
 def redrawn(cells: Sequence[Cell], spread: Spread, rng: np.random.Generator) -> np.ndarray:
