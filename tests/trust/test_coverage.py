@@ -220,10 +220,13 @@ def recursion_window(repetitions) -> Held:
     """The mean over replicates of R_1 - R_0 over d p_1 on a window of paths."""
     known = solved()
     t = np.append(0.0, np.linspace(20.0, 220.0, 41))
-    runs = dc.simulate(*known.place[:3], known.lam, t, replicates=REPLICATES * repetitions)
-    sent, p = (runs[name].values[:, 0, 0, 0] for name in ("sent_by_observation", "occupancy"))
-    steps, shares = recursion_terms(sent, p, t, np.arange(t.size - 1) >= 1)
-    ratios = (steps[:, 1] / (known.probed * shares[:, 1])).reshape(repetitions, REPLICATES)
+    ratios = []
+    for seed in range(repetitions // REPETITIONS):
+        runs = dc.simulate(*known.place, t, replicates=REPLICATES * REPETITIONS, seed=seed)
+        sent, p = (runs[name].values[:, 0, 0, 0] for name in ("sent_by_observation", "occupancy"))
+        steps, shares = recursion_terms(sent, p, t, np.arange(t.size - 1) >= 1)
+        ratios.append((steps[:, 1] / (known.probed * shares[:, 1])).reshape(REPETITIONS, REPLICATES))
+    ratios = np.concatenate(ratios)
     truth = 1 - known.truth["observation_occupancy"][1] / known.truth["occupancy"][1]
     return held(ratios.mean(axis=1), truth, statistics.half_width(ratios, axis=1), "ratio")
 
