@@ -333,7 +333,7 @@ def slopes(repetitions) -> Held:
     hits: Held = {}
     for name, spread in (
         ("alike", np.ones(6)),
-        ("wide at the largest N", [1, 1, 1, 1, 1, 3]),
+        ("wide at the largest N", [1, 1, 1, 1, 1, 10]),
         ("wide at the least", [3, 1, 1, 1, 1, 1]),
     ):
         row = []
@@ -451,7 +451,7 @@ COUNTS = "counts are whole numbers"
 SHARED = "Bonferroni's inequality, for cells that go together"
 ALLOWANCE = "what may have been missed is allowed for in full"
 QUANTILE = "the quantile is that of one rung, the spread is known from all"
-BOUND = "a bound on an error that is no chance"
+BOUND = "a bound on an error that is no chance: it always holds"
 
 
 @dataclass(frozen=True)
@@ -513,6 +513,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say(name, soak):
     kind, repetitions = KINDS[name], SOAK if soak else REPETITIONS
     low, high = allowed(repetitions)
     assert high - low < 0.05, "too noisy to be a test"
+    if kind.wider == BOUND:
+        low = high = 1.0
     wrong = []
     for quantity, hits in kind.repeat(repetitions).items():
         assert hits.shape == (repetitions,)
