@@ -145,7 +145,7 @@ def tally(claims: Sequence[Claim]) -> dict[str, Any]:
         "failed": counts["fail"],
         "inconclusive": counts["inconclusive"],
         "controls_failed": sum(claim["control_verdict"] == "fail" for claim in claims),
-        "repetitions": max((claim["pass_rate"] or {}).get("repetitions", 0) for claim in claims),
+        "repetitions": max(((claim["pass_rate"] or {}).get("repetitions", 0) for claim in claims), default=0),
         "new": sum(bool(claim["heuristic"]) for claim in claims),
         "changed_at_once": [claim["id"] for claim in claims if claim["verdict_at_once"] != claim["verdict"]],
     }
