@@ -1,21 +1,20 @@
-"""Runs that are killed, crowded out, or find damaged files: the next one ends with the same data, or says what is wrong.
+"""Runs that are killed, crowded out, or find damaged files: the next ends with the same data, or says what is wrong.
 
 A part of the smoke profile runs in a copy of the project as `make` runs it.
 """
 
 import os
 import random
+import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
 from dchoices import datasets
-from whole_runs import ROOT, SMOKE, copy_project, snakemake
+from whole_runs import ROOT, copy_project, snakemake
 
 pytestmark = pytest.mark.trust
 
@@ -27,14 +26,17 @@ SEED = 20201130
 PATIENCE = 300  # seconds for what takes a few
 
 
+# `make smoke` for the targets, with this Python as the environment that is there.
+COMMAND = ["make", "-o", "installed", "INSTALLED=installed", f"PY={sys.executable}",
+           f"SNAKEMAKE={sys.executable} -m snakemake --cores all {' '.join(TARGETS)}", "smoke"]  # fmt: skip
+RUN = shlex.join(COMMAND)
+
+
 def make(folder, **options):
-    """Start `make smoke` for the targets, with this Python as the environment that is there."""
-    (folder / "installed").touch()
-    run = f"SNAKEMAKE={sys.executable} -m snakemake --cores all {' '.join(TARGETS)}"
-    command = ["make", "-o", "installed", "INSTALLED=installed", f"PY={sys.executable}", run, "smoke"]
+    """Start a run."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **(output | options))
+    return subprocess.Popen(COMMAND, cwd=folder, env=environment, start_new_session=True, **(output | options))
 
 
 def finish(folder):
@@ -72,6 +74,7 @@ def project(tmp_path_factory):
     """A copy of the project whose kernels are compiled, with a Makefile, and no data."""
     folder = copy_project(tmp_path_factory.mktemp("project"))
     shutil.copy2(ROOT / "Makefile", folder)
+    (folder / "installed").touch()
     return folder
 
 
@@ -189,21 +192,95 @@ def test_a_living_run_keeps_its_lock_and_a_dead_one_loses_it(empty, expected):
     assert hashes(empty) == expected[0]
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "emptied", "replaced"])
-@pytest.mark.parametrize("file", ["runs/trajectories/d=1.nc", "fluid.nc"])
-def test_a_damaged_dataset_is_rebuilt_or_refused_by_name(damage, file, finished, expected, tmp_path):
-    path = finished / "data/smoke" / file
-    content = path.read_bytes()
-    other = (finished / "data/smoke/runs/trajectories/d=2.nc").read_bytes()
-    middle = len(content) // 2
-    flipped = content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
-    path.write_bytes({"truncated": content[:middle], "flipped": flipped, "emptied": b"", "replaced": other}[damage])
-    with pytest.raises(datasets.DatasetError, match=path.name) if damage != "replaced" else tmp_path as _:
-        datasets.read(path)
+def truncated(content, rng):
+    return content[: rng.randrange(len(content))]
+
+
+def flipped(content, rng):
+    place = rng.randrange(len(content))
+    return content[:place] + bytes([content[place] ^ 1 << rng.randrange(8)]) + content[place + 1 :]
+
+
+@pytest.mark.parametrize("damage", [truncated, flipped])
+def test_damage_is_noticed_or_harmless(damage, finished, expected, soak, tmp_path):
+    """Wherever a file is damaged: it is refused by name, or holds what it held (its attributes are not hashed)."""
+    rng = random.Random(SEED)
+    files = sorted((finished / "data").rglob("*.nc"))
+    refused = []
+    for _ in range(3000 if soak else 300):
+        file = rng.choice(files)
+        copy = tmp_path / file.name
+        copy.write_bytes(damage(file.read_bytes(), rng))
+        try:
+            read = datasets.read(copy)
+        except datasets.DatasetError as error:
+            refused.append(str(copy) in str(error))
+        else:
+            assert datasets.content_hash(read) == expected[0][file.relative_to(finished).as_posix()]
+    print(f"{len(refused)} refused")
+    assert all(refused)
+    assert len(refused) > 100
+
+
+@pytest.mark.parametrize("damage", [truncated, lambda content, rng: b""])
+def test_a_run_that_meets_a_damaged_file_says_which(damage, finished, expected):
+    path = finished / "data/smoke/runs/trajectories/d=1.nc"
+    path.write_bytes(damage(path.read_bytes(), random.Random(SEED)))
     run = make(finished)
     printed, _ = run.communicate(timeout=PATIENCE)
-    rebuilt = run.returncode == 0 and hashes(finished) == expected[0]
-    assert rebuilt or (run.returncode != 0 and file in printed), printed[-2000:]
+    assert run.returncode != 0
+    assert "data/smoke/runs/trajectories/d=1.nc: cannot be read" in printed
     path.unlink()
     finish(finished)
     assert hashes(finished) == expected[0]
+
+
+def test_a_file_of_another_run_is_not_merged(finished, expected):
+    runs = finished / "data/smoke/runs/trajectories"
+    shutil.copy(runs / "d=2.nc", runs / "d=1.nc")
+    run = make(finished)
+    printed, _ = run.communicate(timeout=PATIENCE)
+    assert run.returncode != 0
+    assert "runs/trajectories/d=1.nc, data/smoke/runs/trajectories/d=2.nc: must differ along" in printed
+    (runs / "d=1.nc").unlink()
+    finish(finished)
+    assert hashes(finished) == expected[0]
+
+
+# In a mount namespace of its own; root of it, not of the machine.
+MOUNTED = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
+
+
+def test_a_full_disk_is_an_error_and_a_rerun_with_room_ends_well(empty, expected):
+    script = f"""
+        mkdir data && mount -t tmpfs -o size=256k none data
+        {RUN} && exit 9
+        find data -name '*.nc' -size 0 -exec false {{}} + || exit 8
+        echo "=== room ==="
+        mount -o remount,size=64m data
+        {RUN}
+        mkdir kept && cp -r data/smoke kept
+    """
+    ran = subprocess.run([*MOUNTED, script], cwd=empty, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         check=False)  # fmt: skip
+    shutil.rmtree(empty / "data")
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    full, _, _ = ran.stdout.partition("=== room ===")
+    assert "No space left on device" in full
+    (empty / "kept").rename(empty / "data")
+    assert hashes(empty) == expected[0]
+    assert not halves(empty)
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_that_names_it(empty, expected):
+    script = f"""
+        mkdir data && mount -t tmpfs none data && mount -o remount,ro data
+        {RUN}
+    """
+    ran = subprocess.run([*MOUNTED, script], cwd=empty, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         check=False)  # fmt: skip
+    shutil.rmtree(empty / "data")
+    assert ran.returncode != 0
+    assert "Read-only file system" in ran.stdout
+    assert "data/smoke" in ran.stdout
+    print(ran.stdout[-1500:])

@@ -86,7 +86,7 @@ def _cells(runs: xr.Dataset, wanted: Sequence[Wanted], beside: str = "") -> Iter
             yield missing(at)
             continue
         value, half_width = getattr(ladder, method)()
-        yield Cell(at, value, factor * half_width, low, high, quantity == beside)
+        yield Cell(at, value, factor * half_width, low, high, beside=quantity == beside)
 
 
 def _run(runs: xr.Dataset, regime: str, beside: bool = False) -> Iterator[tuple[str, int]]:
@@ -189,7 +189,7 @@ def root_singularity(data: Data, model: str) -> Iterator[Cell]:
             for side, (low, high) in tolerances.items():
                 values = near.sel(side=side, step=0 if model == "smooth" else level, d=d).values
                 value, error = exponent_at_zero(near["closeness"].values, values, ROUNDING)
-                yield Cell(f"{side} the step, Q = {level}, d = {d}", value, error, low, high)
+                yield Cell(f"{side} the step, Q = {level}, d = {d}", value, error, low, high, exact=True)
 
 
 @claim(

@@ -20,6 +20,8 @@ RELATIVE = 0.05
 ABSENT = 1e-12
 STEP = "(R_j - R_(j-1)) / (d p_j)"
 
+TERMS = ("dispatch_by_observation", "occupancy", "observation_occupancy")  # R_j, p_j, y_j
+
 Ratio = tuple[str, float, float, int]  # where, value, half-width of its own 95 % interval, replicates behind it
 
 
@@ -45,13 +47,12 @@ def _steady(runs: xr.Dataset, model: str) -> tuple[list[Ratio], list[Ratio]]:
     if N < ENOUGH_SERVERS or policy not in runs.policy:
         return below, every
     replicates = int(runs.attrs["replicates"])
+    wanted = runs[[*TERMS, "observation_balance_ci95", "observation_occupancy_ci95", "warm_up_ok"]]
     for d in runs.d.values.tolist():
         probes = _probes(model, d)
         for lam in runs["λ"].values.tolist():
-            point = runs.sel(policy=policy, N=N, d=d, λ=lam)
-            sent, p, y = (
-                point[name].values for name in ("dispatch_by_observation", "occupancy", "observation_occupancy")
-            )
+            point = wanted.sel(policy=policy, N=N, d=d, λ=lam)
+            sent, p, y = (point[name].values for name in TERMS)
             error = point.observation_balance_ci95.values + (0.0 if point.warm_up_ok else math.inf)
             k, levels = steady_levels(lam, d)
             for j in levels:
@@ -113,4 +114,4 @@ def recursion(data: Data, model: str) -> Iterator[Cell]:
     found = [(False, *ratio) for ratio in (*below, *moving)] + [(True, *ratio) for ratio in every]
     for beside, at, value, half_width, replicates in found:
         width = half_width * statistics.widening(replicates, len(found))
-        yield Cell(at, float(value), float(width), 1 - RELATIVE, 1 + RELATIVE, beside)
+        yield Cell(at, float(value), float(width), 1 - RELATIVE, 1 + RELATIVE, beside=beside)
