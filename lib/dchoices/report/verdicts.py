@@ -204,7 +204,7 @@ def found(claim: Claim, prefix: str = "") -> str:
     else:
         beside = claim["cells_beside"]
         counted = f"decides among {cells - beside} cells" + f", with {beside} more beside them" * bool(beside)
-    return f"{value(claim, prefix)} at {place(claim, prefix)} ({counted})"
+    return f"{value(claim, prefix)}, {place(claim, prefix)} ({counted})"
 
 
 def mention(claim: Claim | None, name: str) -> str:
