@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from dchoices import plots
 from dchoices.plots import limits, relaxation
+from dchoices.plots.critical import finite_size
 from dchoices.plots.heavy_traffic import heavy_traffic
 from dchoices.plots.messages import messages
 from dchoices.plots.portrait import portrait
+from dchoices.theory.closed_forms import queue_bound
+from dchoices.theory.critical import lowest_share_limit
 from made_up_study import constant_d, study
 from made_up_study import portrait as made_up_portrait
 
@@ -101,6 +104,31 @@ def test_what_the_figures_of_finite_size_tell(datasets, facts):
     runs = datasets["finite_size"].sel(point="step-2", d=1)
     part = runs.response_remainder * runs["load"] / runs.lowest_share  # falls as N^(-1/3)
     assert enough == pytest.approx(10_000 * (float(part.sel(N=10_000)) / 0.1) ** 3)
+    assert window["held"] == window["of"] == 5  # the made-up exponents are those derived
+    for level, found in window["ratios"].items():
+        for d, (first, last, _) in found.items():
+            assert first == last == pytest.approx(0.5 / lowest_share_limit(level, d))
+    assert all(change == pytest.approx((0, 0), abs=1e-9) for change in window["change"].values())
+
+
+def test_a_difference_that_changes_its_sign_is_not_seen_directly(datasets):
+    runs = datasets["finite_size"].copy(deep=True)
+    before = {(c["level"], c["d"]): c["direct"] for c in finite_size({"finite_size": runs}).facts["courses"]}
+    runs.response_excess.loc[{"point": "step-2", "d": 1, "N": 100}] = 0.1
+    (changed,) = [
+        c for c in finite_size({"finite_size": runs}).facts["courses"] if before[c["level"], c["d"]] != c["direct"]
+    ]
+    assert (changed["level"], changed["d"], changed["direct"]) == (2, 1, False)
+    assert changed["first"][:2] == (100, 0.1)
+
+
+def test_what_is_above_the_bound_is_told_for_each_n_away_from_steps(datasets):
+    runs = datasets["stationary"].copy(deep=True)
+    runs.mass_above_bound.loc[{"policy": "sq-memory", "N": 100, "d": 2, "λ": 0.9}] = 0.02
+    runs.mass_above_bound.loc[{"policy": "sq-memory", "N": 100, "d": 2, "λ": 0.52}] = 0.5  # next to the threshold
+    above = limits.bound({**datasets, "stationary": runs}).facts["above"]
+    assert list(above) == runs.N.values.tolist()
+    assert above[100][0] == 0.02
 
 
 def test_what_the_relaxation_figure_tells(datasets, figures):
@@ -125,6 +153,8 @@ def test_what_the_figure_of_service_tells(figures):
     assert (facts["cells"], facts["flagged"]) == (4 * 3 * 5, 0)
     assert facts["occupancy_error"] < 1e-9
     assert 0 < facts["share_error"] < 0.01
+    assert all(queue_bound(lam, d, law) != queue_bound(lam, d) for law, d, lam in facts["told"])
+    assert {law for law, *_ in facts["told"]} | set(facts["untold"]) == set(facts["laws"]) - {"exponential"}
 
 
 def test_the_policy_of_a_user_is_in_the_comparison(figures):
