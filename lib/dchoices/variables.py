@@ -205,8 +205,9 @@ VARIABLES: dict[str, Variable] = {
 }  # fmt: skip
 
 
-# Sums, quotients and square roots of counts where a system is simulated: numpy rounds these everywhere alike. Whatever
-# passes through linear algebra, a logarithm or the like may differ in its last digits between processors.
+# What another processor may change of a value (of one above 1, relatively), by its linear algebra and its logarithms.
+TOLERANCE = 1e-9
+# Nothing, if it is a sum, a quotient or a square root of counts: numpy rounds these everywhere alike.
 COUNTED = frozenset(
     {
         "occupancy",
@@ -230,13 +231,20 @@ COUNTED = frozenset(
 )
 
 
-def is_counted(dataset: xr.Dataset, name: str) -> bool:
-    """Return whether a variable is made of counts alone, and so is the same to the last bit on every machine.
+# Read off the last of a path, where its error is a thousandth of its distance: these have moved by up to 1e-4.
+ROUGH_TOLERANCE = 1e-3
+ROUGH = frozenset({"relaxation_rate", "relaxation_rate_error", "decay_exponent", "decay_exponent_error"})
 
-    Not in a dataset without N, which is of the fluid model, nor in one of service laws, whose jobs come and go at times
-    that are drawn through logarithms.
+
+def tolerance(dataset: xr.Dataset, name: str) -> float:
+    """Return what another processor may change of a variable: 0 if it is made of counts.
+
+    A dataset without N is of the fluid model, which has none; jobs of given service laws come and go at times that are
+    drawn through logarithms.
     """
-    return name in COUNTED and "N" in dataset.dims and "service" not in dataset.dims
+    if name in COUNTED and "N" in dataset.dims and "service" not in dataset.dims:
+        return 0.0
+    return ROUGH_TOLERANCE if name in ROUGH else TOLERANCE
 
 
 def describe(dataset: xr.Dataset) -> xr.Dataset:

@@ -2,8 +2,8 @@
 
 ``python -m dchoices.workflow.verify data/smoke`` checks every dataset of a run, merged or not, against the registry and
 its own hash. With a second folder, data/reference/smoke, the merged ones are then compared with those in it: to the
-last bit where they are made of counts (`variables.is_counted`), else to `TOLERANCE`. The first entry that differs is
-shown. ``--update`` makes the second folder anew from the run.
+last bit where they are made of counts, which is a matter of hashes, else to 1e-9 (`variables.tolerance`). The first
+entry that differs is shown. ``--update`` makes the second folder anew from the run.
 """
 
 from __future__ import annotations
@@ -21,11 +21,8 @@ import numpy as np
 import xarray as xr
 
 from dchoices import datasets
-from dchoices.variables import is_counted
+from dchoices.variables import tolerance
 
-# What processors and their linear algebra may differ by, of values above 1 relatively. The worst conditioned numbers,
-# rates extrapolated from the end of a path, move by about 1e-10.
-TOLERANCE = 1e-9
 HASHES = "hashes.json"
 SHOWN = 60  # characters of a parameter in a message
 
@@ -86,16 +83,16 @@ def compare(ours: xr.Dataset, theirs: xr.Dataset, counted: dict[str, str]) -> It
         if name not in ours.variables or name not in theirs.variables:
             yield f"{name} is missing" if name in theirs.variables else f"{name} is not in the reference"
         elif name not in counted or _hash(ours[name]) != counted[name]:
-            yield from _difference(ours[name], theirs[name], exact=name in counted)
+            yield from _difference(ours[name], theirs[name], tolerance(theirs, str(name)))
 
 
-def _difference(ours: xr.DataArray, theirs: xr.DataArray, exact: bool) -> Iterator[str]:
+def _difference(ours: xr.DataArray, theirs: xr.DataArray, allowed: float) -> Iterator[str]:
     """Yield how two arrays differ, with the first entry that does."""
     (kind, values), (wanted_kind, wanted) = datasets.contents(ours), datasets.contents(theirs)
     if (kind, ours.dims, ours.shape) != (wanted_kind, theirs.dims, theirs.shape):
         yield f"{ours.name} is {_form(ours)}, in the reference {_form(theirs)}"
         return
-    wrong = _wrong(values, wanted, exact)
+    wrong = _wrong(values, wanted, allowed)
     if not wrong.any():
         return
     first = np.unravel_index(wrong.argmax(), wrong.shape)
@@ -108,13 +105,13 @@ def _short(value: Any) -> str:
     return textwrap.shorten(str(value), SHOWN, placeholder=" ...")
 
 
-def _wrong(values: np.ndarray, wanted: np.ndarray, exact: bool) -> np.ndarray:
+def _wrong(values: np.ndarray, wanted: np.ndarray, allowed: float) -> np.ndarray:
     if values.dtype.kind != "f":
         return values != wanted
-    if exact:
+    if not allowed:  # to the last bit: -0 is not 0
         return values.view(np.uint64) != wanted.view(np.uint64)
     both_absent = np.isnan(values) & np.isnan(wanted)
-    return ~((np.abs(values - wanted) <= TOLERANCE * np.maximum(1, np.abs(wanted))) | both_absent)
+    return ~((np.abs(values - wanted) <= allowed * np.maximum(1, np.abs(wanted))) | both_absent)
 
 
 def _form(array: xr.DataArray) -> str:
@@ -153,7 +150,7 @@ def update(merged: dict[str, xr.Dataset], reference: Path) -> None:
 
 def hashes_of_counted(dataset: xr.Dataset) -> dict[str, str]:
     """Return the hash of each variable that is made of counts."""
-    return {str(name): _hash(array) for name, array in dataset.data_vars.items() if is_counted(dataset, str(name))}
+    return {str(name): _hash(array) for name, array in dataset.data_vars.items() if tolerance(dataset, str(name)) == 0}
 
 
 def _hash(array: xr.DataArray) -> str:
