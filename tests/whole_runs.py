@@ -22,10 +22,30 @@ def copy_project(folder):
     return folder
 
 
-def snakemake(folder, *arguments, **environment):
-    """Run the smoke profile in a folder to its end; return the exit code and what it printed, both streams in one."""
+def clone_project(folder):
+    """Clone the project, with what is not committed yet; where there is no repository, copy it."""
+    if not (ROOT / ".git").exists():
+        return copy_project(folder)
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
+    changed = subprocess.run(
+        ["git", "ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for name in filter(None, changed.stdout.split("\0")):
+        (folder / name).unlink(missing_ok=True)
+        if (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+def snakemake(folder, *arguments, wrap=(), **environment):
+    """Run the smoke profile in a folder to its end; return the exit code and what it printed, both streams in one.
+
+    A command to run it under goes before it.
+    """
     return subprocess.run(
-        [sys.executable, "-m", "snakemake", "--configfile", SMOKE, *arguments],
+        [*wrap, sys.executable, "-m", "snakemake", "--configfile", SMOKE, *arguments],
         cwd=folder,
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | environment,
         stdout=subprocess.PIPE,

@@ -4,17 +4,14 @@ import json
 
 import pytest
 import xarray as xr
-from whole_runs import copy_project, snakemake
+from whole_runs import snakemake
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.trust
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    folder = copy_project(tmp_path_factory.mktemp("study"))
-    ran = snakemake(folder)
-    assert ran.returncode == 0, ran.stdout[-5000:]
-    return folder
+def study(offline_study):
+    return offline_study.folder
 
 
 def test_trajectories_are_complete(study):
