@@ -4,8 +4,9 @@
     snakemake --cores all --configfile config/smoke.yaml       every step at tiny sizes
 
 What to study is in config/, how to run it (cores, memory, reruns) in profiles/. Whether a rule runs again is decided
-by contents: of the notebook, of the files of lib/ that it imports (both hashed in `params`, since the times of files
-miss an edit that carries an older time), and of its parameters; and by the versions of the packages that compute.
+by contents: of the notebook, of the files of lib/ that it imports, of the report's template (all hashed in `params`,
+since the times of files miss an edit that carries an older time), and of its parameters; and by the versions of the
+packages that compute.
 """
 
 import os
@@ -202,6 +203,7 @@ rule report:
     threads: 2  # the page and the pictures for print
     params:
         code=code("dchoices.report"),
+        template=code_hash(TEMPLATE),
     message:
         "Writing the report"
     shell:
