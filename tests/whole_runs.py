@@ -21,6 +21,7 @@ ATTEMPT = "import socket; socket.create_connection(('192.0.2.1', 80), timeout=10
 
 def copy_project(folder):
     """Copy what the workflow reads into a folder, without results."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name in SOURCES:
         source, target = ROOT / name, folder / name
         if source.is_dir():

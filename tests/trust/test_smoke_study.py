@@ -10,6 +10,14 @@ from whole_runs import ATTEMPT, BLOCKED_SOCKETS, snakemake
 
 pytestmark = pytest.mark.trust
 
+LOCAL = """
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+socket.create_connection(server.getsockname()).close()
+one, other = socket.socketpair()
+print("reached")
+"""
+
 
 @pytest.fixture(scope="module")
 def study(offline_study):
@@ -78,15 +86,6 @@ def test_the_report_is_there_and_a_second_run_does_nothing(study):
     again = snakemake(study)
     assert again.returncode == 0
     assert "Nothing to be done" in again.stdout
-
-
-LOCAL = """
-import socket
-server = socket.create_server(("127.0.0.1", 0))
-socket.create_connection(server.getsockname()).close()
-one, other = socket.socketpair()
-print("reached")
-"""
 
 
 def python(code):
