@@ -54,7 +54,7 @@ def snakemake(folder, *arguments, wrap=(), **environment):
     A command to run it under goes before it.
     """
     return subprocess.run(
-        [*wrap, sys.executable, "-m", "snakemake", "--configfile", SMOKE, *arguments],
+        [*wrap, sys.executable, "-m", "snakemake", *arguments, "--configfile", SMOKE],
         cwd=folder,
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | environment,
         stdout=subprocess.PIPE,
