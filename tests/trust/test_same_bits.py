@@ -118,7 +118,8 @@ def other_study(pool, offline_study_started, tmp_path_factory):
     return pool.submit(run, ALL_AT_ONCE, tmp_path_factory.mktemp("other") / "clone").result()
 
 
-def test_nothing_that_must_not_matter_does(other_study, offline_study):
+def test_nothing_that_must_not_matter_does(other_study, offline_study_started):
+    offline_study = offline_study_started.result()  # asked for as a fixture it would be awaited before the other starts
     assert_same(offline_study.folder, other_study, ALL_AT_ONCE)
     plan = config.make_plan(config.read(ROOT / SMOKE))
     expected = {f"{DATA}/runs/{name}.nc" for name in plan.jobs} | {f"{DATA}/{study}.nc" for study in plan.studies}
