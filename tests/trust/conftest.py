@@ -1,11 +1,23 @@
 """Whole runs that several tests look at, made once: they take minutes."""
 
+import fcntl
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from whole_runs import run_offline
 
 RUNS_AT_ONCE = 2
+
+
+def once(folder, run):
+    """Return what `run` returns for a folder, of all processes that ask for it by the first."""
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = folder.parent / f"{folder.name}.pickle"
+        if not kept.exists():
+            kept.write_bytes(pickle.dumps(run(folder)))
+        return pickle.loads(kept.read_bytes())
 
 
 def pytest_configure(config):
@@ -26,9 +38,11 @@ def pool():
 
 
 @pytest.fixture(scope="session")
-def offline_study_started(pool, tmp_path_factory):
+def offline_study_started(pool, tmp_path_factory, request):
     """The future of `offline_study`, for who has something to run beside it."""
-    return pool.submit(run_offline, tmp_path_factory.mktemp("offline"))
+    ours = tmp_path_factory.getbasetemp()
+    shared = ours.parent if hasattr(request.config, "workerinput") else ours  # with the other workers of pytest-xdist
+    return pool.submit(once, shared / "offline", run_offline)
 
 
 @pytest.fixture(scope="session")
