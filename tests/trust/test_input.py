@@ -6,9 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,7 +13,7 @@ import yaml
 from dchoices.workflow import config, estimates
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from whole_runs import ROOT, copy_project
+from whole_runs import ROOT
 
 pytestmark = pytest.mark.trust
 
@@ -92,7 +89,9 @@ def mutated(draw):
         place, key = at(content, path[:-1]), path[-1]
         kind = draw(st.sampled_from(["value", "value", "value", "raw", "remove", "rename", "add", "double", "swap"]))
         if kind == "value":
-            place[key] = copy.deepcopy(draw(st.sampled_from(NUMBERS) | st.sampled_from(TEXTS) | st.sampled_from(SHAPES)))
+            place[key] = copy.deepcopy(
+                draw(st.sampled_from(NUMBERS) | st.sampled_from(TEXTS) | st.sampled_from(SHAPES))
+            )
         elif kind == "raw":
             token = f"RAW{len(raw)}WAR"
             raw[token], place[key] = draw(st.sampled_from(RAW)), token

@@ -123,6 +123,7 @@ def bound_grid(lam: float | Sequence[float] | np.ndarray, d: int | Sequence[int]
         If an argument is out of range.
     """
     loads, ds = validation.several("lam", lam, validation.load), validation.several("d", d, validation.probes)
+    validation.points("lam and d", len(loads) * len(ds))
     shape = (len(ds), len(loads))
     level, exact = longest_queues(np.tile(loads, len(ds)), np.repeat(ds, len(loads)))
     bound = np.array([queue_bound(x, probes, ulps=0) for probes in ds for x in loads])

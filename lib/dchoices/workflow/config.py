@@ -19,9 +19,10 @@ from typing import Any
 
 import yaml
 
+from dchoices.wording import show
 from dchoices.workflow import without_uri_checks
 from dchoices.workflow.estimates import CALL, estimated_calls, estimated_events, estimated_points
-from dchoices.workflow.reading import MAX_DEPTH, MAX_ITEMS, ConfigError, read, show, show_key, show_path
+from dchoices.workflow.reading import MAX_DEPTH, MAX_ITEMS, ConfigError, read, show_key, show_path
 
 SCHEMA = Path(__file__).resolve().parents[3] / "config" / "schema.json"
 NOT_PARAMETERS = ("split", "events")  # keys of a study that its notebook does not get

@@ -8,12 +8,13 @@ from typing import Any
 
 import yaml
 
+from dchoices.wording import SHOWN, one_line, shorten, show
+
 # Far beyond any study, far below what would keep the checks busy: some compare all values of a list with each other.
 MAX_BYTES = 200_000
 MAX_VALUES = 10_000  # aliases expanded
 MAX_ITEMS = 1000  # of a list or mapping
 MAX_DEPTH = 20
-SHOWN = 60  # characters of a value that an error message shows
 TEMPLATES = "__use_yte__"  # the key with which a file asks Snakemake to run the Python expressions in it
 
 YAML_TAG = "tag:yaml.org,2002:"
@@ -98,7 +99,7 @@ def _refuse_unfit_events(text: str) -> None:
         if isinstance(event, yaml.AliasEvent):
             if event.anchor in [anchor for anchor, _ in opened]:
                 raise ConfigError(
-                    f"{_line(event)}: *{_short(str(event.anchor))}: must not stand inside what it is an alias of"
+                    f"{_line(event)}: *{shorten(str(event.anchor))}: must not stand inside what it is an alias of"
                 )
             count += inside.get(event.anchor, 1)
         elif isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
@@ -120,28 +121,11 @@ def _line(place: yaml.Event | yaml.Node) -> str:
     return f"line {place.start_mark.line + 1}" if place.start_mark else "the file"
 
 
-def show(value: Any) -> str:
-    """Return a value as an error message shows it: in one line, and not more than `SHOWN` characters."""
-    if isinstance(value, int) and value.bit_length() > 8 * SHOWN:
-        return f"an integer of {value.bit_length()} bits"
-    return _short(one_line(repr(value)))
-
-
 def show_key(key: str) -> str:
     """Return a key as it stands, or quoted where it is no plain word."""
-    return _short(key) if re.fullmatch(r"[\w.-]+", key) and key.isprintable() else show(key)
+    return shorten(key) if re.fullmatch(r"[\w.-]+", key) and key.isprintable() else show(key)
 
 
 def show_path(path: str | Path) -> str:
     """Return a path in one line, whatever its name holds."""
     return one_line(str(path))
-
-
-def one_line(text: str) -> str:
-    """Return a text with its white space joined and what cannot be printed escaped."""
-    joined = " ".join(text.split())
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in joined)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
