@@ -67,12 +67,12 @@ def tail_frequencies(
     loads = validation.several("lam", lam, validation.load)
     grid = validation.time_grid(t)
     distances = np.array(validation.several("epsilon", epsilon, validation.fraction))
-    replicates = validation.integer("replicates", replicates, 1)
+    replicates = validation.replicates(replicates, 1)
     seed = validation.seed(seed)
     scales = validation.several("perturbation", perturbation, lambda s, name: validation.positive(name, s, zero=True))
     expected = grid[-1] * replicates * sum(n * (1 + x) for n in sizes for x in loads) * len(ds) * len(scales)
     runs = replicates * len(sizes) * len(ds) * len(loads) * len(scales)
-    validation.events("t", grid[-1], expected, runs)
+    validation.events("N, t and replicates", (max(sizes), float(grid[-1]), replicates), expected, runs)
     validation.numbers("replicates and t", runs * distances.size + LEVELS * min(replicates, BATCH) * grid.size)
     limits = fluid_paths(loads, ds, grid).occupancy
     found = []

@@ -74,6 +74,7 @@ def _on_product(lam: Any, d: Any, t: Any, start: Any, policy: str, **outputs: st
     loads = validation.several("lam", lam, validation.load)
     ds = validation.several("d", d, validation.probes)
     grid = validation.time_grid(t)
+    validation.points("lam and d", len(ds) * len(loads), validation.PATH)
     levels = 2 + max(starts.levels(start), queue_bound(max(loads), min(ds)))
     validation.numbers("lam, d and t", len(ds) * len(loads) * grid.size * levels**2)
     paths = [[fluid_path(x, probes, grid, start, policy) for x in loads] for probes in ds]

@@ -44,7 +44,7 @@ def phase_portrait(
     validation.mapping("starts", starts, "name to a start")
     if not all(isinstance(name, str) for name in starts):
         raise ValueError(f"starts = {show(starts)}: must have names as keys")
-    validation.points("starts, lam, d and t", len(starts) * len(ds) * len(loads) * grid.size)
+    validation.points("starts, lam, d and t", len(starts) * len(ds) * len(loads) * (grid.size + validation.PATH))
     shape = (len(starts), len(ds), len(loads), grid.size)
     busy, waiting, known = np.empty((3, *shape))
     mode = np.empty(shape, np.int64)

@@ -29,7 +29,7 @@ POLICY = "sq-memory"
 REGIMES = {"below": 1, "threshold": 1, "above": 1, "step-2": 2, "step-3": 3}
 # Of the threshold, where the load of the regime `below` is.
 WELL_BELOW = 0.8
-MOST_LEVELS, MOST_POINTS = 60, 10**5  # of `step_response`
+MOST_LEVELS = 60  # of `step_response`
 # Discarded at the start, in units of the longer of 1/(1-λ) and N^((Q-1)/(Q+1)). The start has y = 0, the largest y
 # that is likely is reached in about 0.4 of the latter.
 WARM_UP = 4.0
@@ -98,7 +98,7 @@ def finite_size(regimes: Mapping[str, Mapping[str, Any]], replicates: int = 20, 
     ValueError
         If an argument is out of range, or a system has too few events for its warm-up.
     """
-    replicates = validation.integer("replicates", replicates, 4)
+    replicates = validation.replicates(replicates, 4)
     seed = validation.seed(seed)
     validation.mapping("regimes", regimes, "regime to what to run it on")
     checked = {name: _checked(name, given) for name, given in regimes.items()}
@@ -283,7 +283,7 @@ def step_response(levels: Sequence[int], d: Sequence[int], closeness: Sequence[f
     levels = validation.several("levels", levels, lambda value, name: validation.integer(name, value, 0, MOST_LEVELS))
     d = validation.several("d", d, validation.probes)
     closeness = validation.several("closeness", closeness, validation.fraction)
-    validation.points("levels, d and closeness", 2 * len(levels) * len(d) * len(closeness), MOST_POINTS)
+    validation.points("levels, d and closeness", 2 * len(levels) * len(d) * len(closeness), validation.PATH)
     signs = {"below": -1, "above": 1}
     values = np.empty((2, len(levels), len(d), len(closeness)))
     for (b, level), (c, probes) in itertools.product(enumerate(levels), enumerate(d)):

@@ -191,7 +191,7 @@ def register_policy(
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise ValueError(f"name = {show(name)}: must be lower-case letters, digits and single hyphens")
     if name in {policy.name for policy in _BUILT_IN}:
-        raise ValueError(f"name = {name!r}: is a built-in policy, choose another name")
+        raise ValueError(f"name = {name!r}: is a built-in policy, must be another name")
     if not callable(choose):
         raise ValueError(f"choose = {show(choose)}: must be a function of (at_least, d, rng)")
     if not isinstance(description, str) or not description.isprintable():
@@ -219,12 +219,12 @@ def _jitted(choose: Any) -> Callable[..., int]:
 
     from dchoices.kernels.jit import uncached_kernel
 
-    jitted = choose if hasattr(choose, "py_func") else uncached_kernel(choose)
-    if not hasattr(jitted, "py_func"):  # numba is switched off
-        return jitted
     try:
+        jitted: Any = choose if hasattr(choose, "py_func") else uncached_kernel(choose)
+        if not hasattr(jitted, "py_func"):  # numba is switched off
+            return jitted
         jitted.compile((numba.int64[::1], numba.int64, numba.uint64[::1]))
-    except numba.core.errors.NumbaError as cause:
+    except (numba.core.errors.NumbaError, TypeError) as cause:  # the latter for what is no function of Python
         reason = shorten(one_line(str(cause)), 400)
         raise ValueError(f"choose = {show(choose)}: must be a function that numba can compile: {reason}") from cause
     (found,) = {overload.signature.return_type for overload in jitted.overloads.values()}

@@ -25,7 +25,6 @@ FALL = 1e3
 # Relaxation times 1/gap that a path is followed at first; then LONGER times as far, up to the last horizon.
 RELAXATION_TIMES, LONGER, LAST_HORIZON = 25.0, 4.0, 1e5
 HORIZON_WITHOUT_GAP = 100.0
-MOST_PATHS = 10**5  # each takes some ten milliseconds
 POINTS = 200  # of a time grid
 RESOLVED = 2.0  # the grid is refined where a distance that is measured falls by more than this in a step
 
@@ -170,7 +169,7 @@ def relaxation_rates(
     begins = [start] if isinstance(start, str) else list(start)
     if len({starts.label(begin) for begin in begins}) < len(begins):
         raise ValueError(f"start = {show(start)}: must not hold a start twice")
-    validation.points("start, lam and d", len(begins) * len(ds) * len(loads), MOST_PATHS)
+    validation.points("start, lam and d", len(begins) * len(ds) * len(loads), 10 * validation.PATH)
     shape = (len(begins), len(ds), len(loads))
     measured, left, settled = np.empty((len(Decay._fields), *shape)), np.empty(shape), np.empty(shape, np.int8)
     for at in np.ndindex(shape):

@@ -129,12 +129,12 @@ def simulate(
     chosen = registry.get(policy)
     sizes, ds, loads = _axes([chosen], N, d, lam)
     grid = validation.time_grid(t)
-    replicates = validation.integer("replicates", replicates, 1)
+    replicates = validation.replicates(replicates, 1)
     seed = validation.seed(seed)
     steps = np.diff(grid, prepend=0.0)
     expected = grid[-1] * replicates * sum(n * (1 + x) for n in sizes for x in loads) * len(ds)
     paths = replicates * len(sizes) * len(ds) * len(loads)
-    validation.events("t", grid[-1], expected, paths * grid.size)
+    validation.events("N, t and replicates", (max(sizes), float(grid[-1]), replicates), expected, paths * grid.size)
     validation.numbers("replicates and t", 4 * paths * grid.size * (starts.levels(start) + SPARE_LEVELS))
     runs = []
     with progress_bar(expected, f"simulate {policy}") as progress:
@@ -329,7 +329,7 @@ def stationary(
     warm_ups = _per_load("warm_up", warm_up, loads, zero=True)
     # Two equal halves, for the check of the warm-up.
     samples = [2 * max(1, round(time / SAMPLE_STEP / 2)) for time in _per_load("horizon", horizon, loads)]
-    replicates = validation.integer("replicates", replicates, 2)
+    replicates = validation.replicates(replicates, 2)
     seed = validation.seed(seed)
     grid = validation.time_grid(response_time, "response_time")
     by_size = _speeds(chosen, sizes, ds, loads, law, speeds)
@@ -344,8 +344,8 @@ def stationary(
     time = sum(rate * (w + n * SAMPLE_STEP) for rate, w, n in zip(rates, warm_ups, samples, strict=True))
     systems = replicates * len(names) * len(ds)
     expected = time * systems * sum(sizes)
-    times = (max(warm_ups), max(samples) * SAMPLE_STEP)
-    validation.events("warm_up and horizon", times, expected, systems * len(sizes) * sum(samples))
+    times = (max(sizes), max(warm_ups), max(samples) * SAMPLE_STEP, replicates)
+    validation.events("N, warm_up, horizon and replicates", times, expected, systems * len(sizes) * sum(samples))
     held = replicates * (OF_A_RUN + grid.size) + systems // replicates * len(sizes) * len(loads) * 2 * grid.size
     validation.numbers("replicates and response_time", held)
     # Servers that work at one speed are busy for a share λ of the time, whatever the policy and the law of service.
@@ -426,12 +426,14 @@ def _engine(
 
 def _per_load(name: str, value: Any, loads: list[float], zero: bool = False) -> list[float]:
     """Return one time for each load, from one for all or a list."""
-    one = isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray) or np.ndim(value) == 0
-    times = [value] * len(loads) if one else list(value)
-    if len(times) != len(loads):
+    one = (
+        isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray) or getattr(value, "ndim", 1) == 0
+    )
+    if not one and len(value) != len(loads):
         raise ValueError(
-            f"{name} = {show(value)}: holds {len(times)} times, must be one, or one for each of the {len(loads)} loads"
+            f"{name} = {show(value)}: holds {len(value)} times, must be one, or one for each of the {len(loads)} loads"
         )
+    times = [value] * len(loads) if one else list(value)
     return [validation.positive(name, time, zero) for time in times]
 
 

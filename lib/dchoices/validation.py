@@ -16,10 +16,12 @@ Value = TypeVar("Value", int, float, str)
 MAX_PROBES = 10**4  # the cost of an arrival grows with d
 MAX_SERVERS = 10**10  # ranks stay far below 2**53
 MAX_EVENTS = 10**14  # two weeks of one core; counts of events stay far below 2**63
+MAX_REPLICATES = 10**9
 MAX_SEED = 2**63 - 1  # what a dataset's attribute holds
 MAX_VALUES = 10**6  # of a list, such as a grid of times
 MAX_NUMBERS = 10**8  # that a call may hold at once: 0.8 GB
-MAX_POINTS = 10**7  # that are solved one by one: minutes to an hour
+MAX_POINTS = 10**7  # that are solved one by one, of some ten microseconds each: minutes
+PATH = 100  # of them are a fixed point with its dataset, or a fluid path
 MAX_LEVELS = 1000  # queue lengths and observations of a start; the state has their square
 CALL = 1000  # events that cost as much time as what happens between two of them from Python, a sample say
 # Closer to 1 the next double is a visible part of 1-λ away, and what is of its order is lost to rounding; closer to 0
@@ -49,7 +51,7 @@ def real(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def positive(name: str, value: Any, zero: bool = False) -> float:
@@ -64,6 +66,17 @@ def positive(name: str, value: Any, zero: bool = False) -> float:
     if not 0 <= number < math.inf or (number == 0 and not zero):
         raise ValueError(f"{name} = {show(value)}: must be a finite number {'>= 0' if zero else '> 0'}")
     return number
+
+
+def replicates(value: Any, least: int) -> int:
+    """Return the number of replicates, an integer from `least` to 10^9.
+
+    Raises
+    ------
+    ValueError
+        If it is no such integer.
+    """
+    return integer("replicates", value, least, MAX_REPLICATES)
 
 
 def seed(value: Any) -> int:
@@ -178,16 +191,15 @@ def numbers(name: str, expected: float) -> None:
         raise ValueError(f"{name}: about {expected:.2g} numbers are to be held, must be at most {MAX_NUMBERS:.0e}")
 
 
-def points(name: str, expected: float, most: float | None = None) -> None:
+def points(name: str, expected: float, cost: int = 1) -> None:
     """Refuse what would take too long to solve one by one.
 
     Raises
     ------
     ValueError
-        If there are more than `most` points, by default `MAX_POINTS`.
+        If there are more than `MAX_POINTS` points, of which each costs as much as so many others.
     """
-    most = MAX_POINTS if most is None else most
-    if not expected <= most:
+    if not expected <= (most := MAX_POINTS / cost):
         raise ValueError(f"{name}: about {expected:.2g} points are to be solved, must be at most {most:.0e}")
 
 

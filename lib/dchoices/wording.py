@@ -11,6 +11,10 @@ def show(value: Any) -> str:
     """Return a value as an error message shows it: in one line, and not more than `SHOWN` characters."""
     if isinstance(value, int) and value.bit_length() > 8 * SHOWN:
         return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, list | tuple) and len(value) > 1000:
+        return f"a {type(value).__name__} of {len(value)} values"
+    if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:  # the number, not its type in numpy
+        value = value.item()
     try:
         return shorten(one_line(repr(value)))
     except ValueError:  # an integer inside has more digits than Python prints

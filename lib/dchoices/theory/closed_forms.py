@@ -14,16 +14,17 @@ from scipy.optimize import brentq
 from dchoices import validation
 from dchoices.service import ServiceLaw, as_law
 from dchoices.variables import describe
+from dchoices.wording import show
 
 # λ is a double: the switch of the bound nearest to it, or a rounded expression for that switch such as 1 - 1/d,
 # lies within this many units in the last place, and counts as the switch itself.
 SWITCH_ULPS = 2
 MOST_ULPS = 1000
+LAST_SWITCH = 1e-14  # 1-λ of the last switch that is told from its neighbours
 MOST_LEVELS = 10**6  # of a memoryless fixed point; M/M/1 has 37/(1-λ)
 # The Laplace transforms of service laws are known to this relative error, some by quadrature. Closer to a step of the
 # bound, in units of 1-λ, a load counts as at it.
 STEP_GUARD = 1e-11
-MOST_POINTS = 10**5  # fixed points that are held at once: a minute and a GB
 # Mass of the memoryless fixed point left beyond the last stored level.
 TAIL_MASS = 1e-16
 
@@ -123,10 +124,10 @@ def switch_load(level: int, d: int) -> float:
         If an argument is out of range.
     """
     level, d = validation.integer("level", level, 1), validation.probes(d)
-    if level * math.log1p(d) > -math.log1p(-validation.LOADS[1]):
+    if level > -math.log(LAST_SWITCH) / math.log1p(d):
         raise ValueError(
-            f"level = {level}: the bound steps at 1-λ of about {d + 1}^-{level} at d = {d}, must be at least "
-            f"{1 - validation.LOADS[1]:.0e}"
+            f"level = {show(level)}: the bound steps at 1-λ of about {d + 1}^-level at d = {d}, must be at least "
+            f"{LAST_SWITCH:g}"
         )
     peak = max(0.0, (level * d - 1) / (d * (level + 1)))  # where the product is largest; it falls from there
     if level * d == 1:
@@ -285,7 +286,7 @@ def fixed_point_grid(lam: float | Sequence[float] | np.ndarray, d: int | Sequenc
         If an argument is out of range.
     """
     loads, ds = validation.several("lam", lam, validation.load), validation.several("d", d, validation.probes)
-    validation.points("lam and d", len(loads) * len(ds), MOST_POINTS)
+    validation.points("lam and d", len(loads) * len(ds), validation.PATH)
     points = [[fixed_point(x, probes) for x in loads] for probes in ds]
     levels = max(point.sizes["i"] for row in points for point in row)
 

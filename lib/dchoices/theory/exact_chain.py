@@ -214,7 +214,7 @@ def _checked(N: int, d: int, policy: str) -> tuple[int, str]:
     ValueError
         If it is no built-in policy, or d does not fit it.
     """
-    known = registry.get(policy)
+    known, d = registry.get(policy), validation.integer("d", d, 0)
     if known.name not in POLICIES:
         raise ValueError(f"policy = {policy!r}: registered by a program, must be built in to be solved exactly")
     (d,) = registry.numbers_of_probes([known], [N], d)

@@ -62,7 +62,7 @@ def fluid_path(
     if not chosen.fluid:
         known = [name for name in registry.policies() if registry.get(name).fluid]
         raise ValueError(f"policy = {show(policy)}: has no fluid model, must be one of {', '.join(known)}")
-    [d] = registry.numbers_of_probes([chosen], [validation.MAX_SERVERS], d)
+    [d] = registry.numbers_of_probes([chosen], [validation.MAX_SERVERS], validation.integer("d", d, 0))
     if grid[-1] > LONGEST:
         raise ValueError(f"t = {grid[-1]:g}: must be at most {LONGEST:g}")
     if not FINEST <= (precision := validation.real(tolerance)) <= COARSEST:

@@ -53,7 +53,8 @@ def service_fixed_point(lam: float, d: int, service: str | ServiceLaw) -> xr.Dat
     lam, d, law = validation.load(lam), validation.probes(d), as_law(service)
     if (bound := queue_bound(lam, d, law)) > MOST_LEVELS:
         raise ValueError(
-            f"lam = {lam!r}: queues go up to about {bound} at d = {d} with service {law.label}, must be at most {MOST_LEVELS}"
+            f"lam = {lam!r}: queues go up to about {bound} at d = {d} with service {law.label}, must be at "
+            f"most {MOST_LEVELS}"
         )
     pmf, to_idle = _settled(lam, d, law)
     levels = np.arange(pmf.size)

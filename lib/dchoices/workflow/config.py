@@ -33,7 +33,7 @@ STEP_TOLERANCE = 1e-9  # t_end / t_step may miss a whole number by rounding, not
 SUM_TOLERANCE = 1e-9  # as far as shares may miss 1, which is as far as `starts` lets them
 MOST_EVENTS = 1e14  # that a study may simulate, whatever its budget: two weeks of one core; as `validation.MAX_EVENTS`
 # States that a study may solve or hold: half an hour or a GB, and for a job of a simulation half a GB.
-MOST_POINTS = {"portrait": 1e7, "bound_grid": 1e7, "convergence": 1e7, "fluctuations": 1e7}
+MOST_POINTS = {"fixed_points": 1e5, "portrait": 1e7, "bound_grid": 1e7, "convergence": 1e7, "fluctuations": 1e7}
 MOST_POINTS_ELSE = 1e6
 
 
