@@ -56,7 +56,9 @@ def memory_path(start: np.ndarray, d: int, lam: float, grid: np.ndarray, toleran
     switches: list[tuple[float, int]] = []
     while len(modes) < grid.size:
         states = np.empty((grid.size - len(modes), *x.shape))
-        end, time, reached, taken = hybrid.integrate_mode(x, k, d, lam, time, times, tolerance * STEP_TOLERANCE, states)
+        end, time, reached, taken = hybrid.integrate_mode(
+            x, k, d, lam, time, grid[len(modes) :], tolerance * STEP_TOLERANCE, states
+        )
         parts.append(states[:reached])
         modes += [k] * reached
         steps += taken
