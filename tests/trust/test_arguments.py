@@ -31,24 +31,32 @@ def function(*_):
 
 
 TYPES = [
-    None, True, False, np.bool_(True), "x", "", "a\nb", "\x1b[31m", "0.5", "empty", "sq", b"x", 1j, Unprintable(), function,
+    None, True, False, np.bool_(True), "x", "", "a\nb", "\x1b[31m", "0.5", "empty", "sq", b"x", 1j, Unprintable(),
+    function,
     {}, {"a": 1}, {1: 2}, {"sq": 2}, {None: None}, set(), frozenset({1}), slice(1), int, Ellipsis, NotImplemented,
     np.datetime64("2020-01-01"), np.str_("x"), (), object,
 ]  # fmt: skip
 NUMBERS = [
-    0, -1, 1, 2, 3, 5, -0.0, 0.5, 1.5, 0.9, -0.5, 1.0, 2.0, 5e-324, 1e-300, 1e-10, 1e-9, 1 - 2.0**-53, 1 - 1e-12, 1 - 1e-9,
-    math.nan, math.inf, -math.inf, 1e5, 1e6, 1e300, -1e300, 10**4, 10**4 + 1, 10**6, 10**9, 10**10, 10**12, 2**63 - 1, 2**63,
+    0, -1, 1, 2, 3, 5, -0.0, 0.5, 1.5, 0.9, -0.5, 1.0, 2.0, 5e-324, 1e-300, 1e-10, 1e-9, 1 - 2.0**-53, 1 - 1e-12,
+    1 - 1e-9,
+    math.nan, math.inf, -math.inf, 1e5, 1e6, 1e300, -1e300, 10**4, 10**4 + 1, 10**6, 10**9, 10**10, 10**12,
+    2**63 - 1, 2**63,
     2**64, -(2**63), 10**30, 10**400, 10**5000, np.int64(2), np.int8(-128), np.uint64(2**64 - 1), np.float32(0.5),
     np.float64(0.5), np.float16(0.5), np.longdouble(0.5), np.float64("nan"), np.array(2), np.array(0.5),
 ]  # fmt: skip
 LISTS = [
-    [], [[]], [[[]]], [None], [True], ["x"], [math.nan], [math.inf], [0.5, 0.5], [1, 1], [2, 2.0], [0.5, [0.5]], [[0.5], 1],
-    [[1, 2], [3]], [0.5, "a"], [-1, 1], [1, 0], [0.5, 0.7], [0.1, 1], [2, 3], (0.5,), [1e-320, 1e-319], [10**400], [[[1]]],
-    [[1]], [[0.5, 0.5], [0, 0]], [[0, 0], [1, 0]], [[math.nan]], [[2, -1]], [["a"]], [[1, 1]], [object()], [1j], [10**30],
+    [], [[]], [[[]]], [None], [True], ["x"], [math.nan], [math.inf], [0.5, 0.5], [1, 1], [2, 2.0], [0.5, [0.5]],
+    [[0.5], 1],
+    [[1, 2], [3]], [0.5, "a"], [-1, 1], [1, 0], [0.5, 0.7], [0.1, 1], [2, 3], (0.5,), [1e-320, 1e-319], [10**400],
+    [[[1]]],
+    [[1]], [[0.5, 0.5], [0, 0]], [[0, 0], [1, 0]], [[math.nan]], [[2, -1]], [["a"]], [[1, 1]], [object()], [1j],
+    [10**30],
     [0, 1e5], [0, 1e-300, 1e300], [5e-324], [0.0, 5e-324], ["empty", "empty"], ["sq", "sq"], ["sq", "jsq"],
     np.array([]), np.array([0.5]), np.array([2]), np.array(["a"]), np.array([None]), np.array([True]), np.array([1j]),
-    np.zeros((0, 3)), np.zeros((2, 2, 2)), np.array([[1.0]]), np.array([math.nan, 1]), np.ma.masked_array([1.0], [True]),
-    np.array(["2020-01-01"], dtype="datetime64[D]"), np.full(3, 0.5), np.array([1, 2], dtype=object), np.array([0.5], ">f4"),
+    np.zeros((0, 3)), np.zeros((2, 2, 2)), np.array([[1.0]]), np.array([math.nan, 1]), np.ma.masked_array([1.0],
+    [True]),
+    np.array(["2020-01-01"], dtype="datetime64[D]"), np.full(3, 0.5), np.array([1, 2], dtype=object), np.array([0.5],
+    ">f4"),
     # of a size that must be refused before it is touched: none of these takes memory
     range(2), range(1, 10**9), range(10**20), np.broadcast_to(0.0, (10**5, 10**5)), np.broadcast_to(0.5, 10**9),
     [0.5] * (10**6 + 1), list(range(1, 10**4)), [k / 10**5 for k in range(1, 10**5)], itertools.count(1).__iter__,
@@ -129,13 +137,17 @@ CALLS = {
 COMPILED = {"uniform"}
 # An argument that is part of another, as its errors name it.
 ALSO = {
-    "path": ["path"], "shares": ["shares", "observation"], "t": ["t", "times"], "regimes": ["regime", "d", "N", "events"],
+    "path": ["path"], "shares": ["shares", "observation"], "t": ["t", "times"], "regimes": ["regime", "d", "N",
+    "events"],
     "options": ["replicates", "seed", "response_time", "service", "speeds"], "policies": ["policy", "policies", "d"],
     "N": ["N", "d", "events", "buffer", "t", "horizon", "warm_up"], "parameters": ["service", "stages"],
-    "lam": ["lam", "buffer", "horizon", "t", "t_end"], "d": ["d", "lam", "level", "policy", "t", "events", "t_end", "horizon", "buffer"], "starts": ["start"],
+    "lam": ["lam", "buffer", "horizon", "t", "t_end"], "d": ["d", "lam", "level", "policy", "t", "events", "t_end",
+    "horizon", "buffer"], "starts": ["start"],
     "replicates": ["replicates", "events", "t", "t_end", "horizon", "warm_up"], "name": ["name", "service"],
-    "horizon": ["horizon", "warm_up", "replicates"], "warm_up": ["warm_up", "t_end", "horizon"], "policy": ["policy", "d"],
-    "t_end": ["t_end", "warm_up", "replicates"], "perturbation": ["perturbation", "t"], "service": ["service", "stages"],
+    "horizon": ["horizon", "warm_up", "replicates"], "warm_up": ["warm_up", "t_end", "horizon"], "policy": ["policy",
+    "d"],
+    "t_end": ["t_end", "warm_up", "replicates"], "perturbation": ["perturbation", "t"], "service": ["service",
+    "stages"],
     "level": ["level"], "levels": ["level", "levels"], "closeness": ["closeness"], "simulated": ["simulated"],
     "tolerance": ["tolerance", "buffer"], "start": ["start", "lam", "t", "replicates"],
 }  # fmt: skip
@@ -170,7 +182,9 @@ def bad_values(name, argument):
 
 
 def shown(value):
-    return f"{type(value).__name__} of {value.size}" if isinstance(value, np.ndarray) else ascii(value)[:60]
+    if isinstance(value, np.ndarray):
+        return f"array of {value.size}"
+    return f"an integer of {value.bit_length()} bits" if isinstance(value, int) else ascii(value)[:60]
 
 
 def refusal(name, argument, value, arguments):

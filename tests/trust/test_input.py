@@ -1,11 +1,9 @@
 """Bad input: whatever a configuration holds, it is a plan, or one clear line, and nothing is written."""
 
-import contextlib
 import copy
 import json
 import os
 import re
-import signal
 from pathlib import Path
 
 import pytest
@@ -13,11 +11,10 @@ import yaml
 from dchoices.workflow import config, estimates
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from whole_runs import ROOT
+from whole_runs import ROOT, copy_project
 
 pytestmark = pytest.mark.trust
 
-PATIENCE = 60  # seconds until something counts as a hang
 PROFILES = [ROOT / "config" / f"{name}.yaml" for name in ("smoke", "paper")]
 VALID = [json.loads(json.dumps(yaml.safe_load(path.read_text("utf-8")))) for path in PROFILES]  # no list comes twice
 
@@ -25,7 +22,8 @@ VALID = [json.loads(json.dumps(yaml.safe_load(path.read_text("utf-8")))) for pat
 
 NUMBERS = [
     0, -1, 1, 2, 3, -0.0, 0.5, 1.0, 1.5, 1e-300, 5e-324, 1e300, -1e300, 1 - 2.0**-53, 1e-9, 1e5, 10**4, 10**10, 10**15,
-    10**30, 10**100, 2**63, 2**63 - 1, -(2**63), 10**308, 10**309, float("inf"), -float("inf"), float("nan"), True, False,
+    10**30, 10**100, 2**63, 2**63 - 1, -(2**63), 10**308, 10**309, float("inf"), -float("inf"), float("nan"), True,
+    False,
 ]  # fmt: skip
 TEXTS = [
     "", " ", "a\nb", "ab\n", "\n", "'", '"', "'; touch x; '", '"""', "../../x", "/etc/passwd", "a/b", "..", ".", "-rf",
@@ -62,7 +60,8 @@ FILES = {
                                                  for k in range(1, 30)),
     "cycle": b"studies: &a\n  studies: *a\n", "cyclic merge": b"a: &a\n  <<: *a\n", "huge": b"a" * 1_000_000,
     "deep": b"[" * 100_000, "deep block": b"".join(b" " * k + b"a:\n" for k in range(400)), "many": b"- 1\n" * 40_000,
-    "list as key": b"? [1, 2]\n: 3\n", "mapping as key": b"? {a: 1}\n: 3\n", "none as key": b"null: 1\n", "int": b"7: 1\n",
+    "list as key": b"? [1, 2]\n: 3\n", "mapping as key": b"? {a: 1}\n: 3\n", "none as key": b"null: 1\n",
+    "int": b"7: 1\n",
 }  # fmt: skip
 
 
@@ -112,22 +111,6 @@ def mutated(draw):
     for token, value in raw.items():
         text = text.replace(token, value)
     return text.encode("utf-8", "surrogatepass"), changed
-
-
-@contextlib.contextmanager
-def no_hang():
-    """Fail where the block does not end."""
-
-    def stop(*_):
-        raise AssertionError(f"no end after {PATIENCE} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(PATIENCE)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def assert_one_line(text, start):
@@ -195,3 +178,73 @@ def test_an_odd_file_is_refused_with_one_line(name, tmp_path, monkeypatch, capsy
     out, err = capsys.readouterr()
     assert (out, os.listdir()) == ("", ["odd.yaml"])
     assert_one_line(err, "odd.yaml: ")
+
+
+# --- the command line ---------------------------------------------------------------------------------------------
+
+
+def with_value(path, value):
+    """Return the text of the smoke profile with one value replaced, or raw text in its place."""
+    content = copy.deepcopy(VALID[0])
+    at(content, path[:-1])[path[-1]] = "RAW" if isinstance(value, bytes) else value
+    text = yaml.safe_dump(content, allow_unicode=True, default_flow_style=None, sort_keys=False).encode()
+    return text.replace(b"RAW", value) if isinstance(value, bytes) else text
+
+
+T = ("studies", "trajectories")
+# What Snakemake itself reads without complaint, and what it does not.
+READ = {
+    "profile outside": with_value(("profile",), "../../outside"),
+    "profile with a newline": with_value(("profile",), "ab\n"),
+    "profile as a command": with_value(("profile",), "$(touch x)"),
+    "profile with braces": with_value(("profile",), "{input}"),
+    "split by a path": with_value((*T, "split"), ["../../d"]),
+    "load too high": with_value((*T, "lam"), [0.5, 1.2]),
+    "text for a number": with_value((*T, "t_end"), "__import__('os').system('touch x')"),
+    "newline in a start": with_value(("studies", "ladder", "starts"), ["overloaded-3\n"]),
+    "a year of simulation": with_value((*T, "N"), [10**10 - k for k in range(1000)]),
+    "a year of fixed points": with_value(("studies", "fixed_points"), {"d": list(range(1, 1001)), "lam_points": 10**6}),
+    "infinite": with_value((*T, "t_end"), float("inf")),
+    "key twice": with_value((*T, "d"), b"[1]\n    d: [2]"),
+    "unknown key": with_value((*T, "$(touch x)"), 1),
+    "int as key": with_value((*T, "t_end"), b"{1: 2}"),
+    "date": with_value(("seed",), b"2020-01-01"),
+    "empty lists": with_value((*T, "lam"), []),
+}
+UNREADABLE = {name: FILES[name] for name in ("list as key", "scalar", "NUL", "tab", "empty")}
+
+
+def run_module(folder, *command):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
+    return subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE * 5,
+    )
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return copy_project(tmp_path_factory.mktemp("project"))
+
+
+@pytest.mark.parametrize("name", [*READ, *UNREADABLE])
+def test_the_command_line_refuses_with_one_line(name, project):
+    content = {**READ, **UNREADABLE}[name]
+    path = project / "config" / f"{name.replace(' ', '-')}.yaml"
+    path.write_bytes(content)
+    relative = f"config/{path.name}"
+    checked = run_module(project, "dchoices.workflow.config", relative)
+    assert (checked.returncode, checked.stdout) == (2, "")
+    assert_one_line(checked.stderr, f"{relative}: ")
+    planned = run_module(project, "snakemake", "--dry-run", "--configfile", relative)
+    assert planned.returncode != 0
+    if name in READ:
+        assert checked.stderr.strip() in planned.stderr + planned.stdout
+        assert "Traceback" not in planned.stderr + planned.stdout
+    assert not (project / "data").exists()
+    assert not (project / "report" / "build").exists()
+    assert not list(project.rglob("x"))
