@@ -232,3 +232,63 @@ def test_a_bad_argument_is_named_with_what_it_must_be(name):
     print(f"{name}: {tried} tried, {refused} refused")
     assert not wrong, f"{len(wrong)} of {tried}:\n" + "\n".join(wrong)
     assert not CALLS[name] or refused > tried / 2
+
+
+# --- policies of the user -----------------------------------------------------------------------------------------
+
+
+def not_for_numba(at_least, d, rng):
+    """Asks for what numba does not know."""
+    return open("x")
+
+
+def text_for_a_queue(at_least, d, rng):
+    """Returns text."""
+    return "0"
+
+
+def fraction_for_a_queue(at_least, d, rng):
+    """Returns a float."""
+    return 0.5
+
+
+def below_zero(at_least, d, rng):
+    """Returns what is no queue length."""
+    return -1
+
+
+def beyond_all(at_least, d, rng):
+    """Returns a queue length that no server has."""
+    return 7
+
+
+@pytest.mark.parametrize("name", ["", "Sq", "a b", "../x", "a/b", "a_b", "-a", "a-", "a\n", "sq", "jiq", None, 1, b"a"])
+def test_a_policy_has_a_plain_name_of_its_own(name):
+    with pytest.raises(ValueError, match=r"^name = .*must be"):
+        dc.register_policy(name, at_queue_zero, 1)
+    assert name not in dc.policies() or name in ("sq", "jiq")
+
+
+@pytest.mark.parametrize("choose", [not_for_numba, text_for_a_queue, fraction_for_a_queue, lambda at_least: 0, 1, None])
+def test_a_policy_that_cannot_be_compiled_is_refused_when_it_is_registered(choose):
+    with pytest.raises(ValueError, match=r"^choose = .*must ") as caught:
+        dc.register_policy("fuzzed", choose, 1)
+    assert str(caught.value).isprintable()
+    assert "fuzzed" not in dc.policies()
+
+
+@pytest.mark.parametrize("choose", [below_zero, beyond_all])
+@pytest.mark.parametrize("service", ["exponential", "deterministic"])
+def test_a_policy_that_sends_a_job_nowhere_is_stopped(choose, service):
+    dc.register_policy("fuzzed", choose, 1)
+    with pytest.raises(
+        ValueError, match="policy 'fuzzed' sent a job to queue length (-1|7): must be the queue length of"
+    ):
+        dc.stationary("fuzzed", N=10, d=2, lam=0.5, warm_up=0, horizon=50.0, replicates=2, service=service)
+
+
+@pytest.mark.parametrize("messages", [math.nan, math.inf, -1, None, "1", [1], True, lambda N, d, idle: math.nan])
+def test_messages_are_a_number(messages):
+    with pytest.raises(ValueError, match=r"^messages_per_job = .*: must be a finite number >= 0"):
+        dc.register_policy("fuzzed", at_queue_zero, messages)
+        dc.stationary("fuzzed", N=10, d=2, lam=0.5, warm_up=0, horizon=50.0, replicates=2)

@@ -4,13 +4,22 @@ import copy
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import dchoices as dc
+import nbformat
 import pytest
+import xarray as xr
 import yaml
-from dchoices.workflow import config, estimates
+from dchoices import datasets
+from dchoices.claims import engine
+from dchoices.report import __main__ as report
+from dchoices.workflow import config, estimates, run_notebook, verdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trust_limits import PATIENCE, no_hang
 from whole_runs import ROOT, copy_project
 
 pytestmark = pytest.mark.trust
@@ -243,8 +252,109 @@ def test_the_command_line_refuses_with_one_line(name, project):
     planned = run_module(project, "snakemake", "--dry-run", "--configfile", relative)
     assert planned.returncode != 0
     if name in READ:
-        assert checked.stderr.strip() in planned.stderr + planned.stdout
+        field, allowed = re.match(r"(.*?)(?: = .*?)?(: .*)", checked.stderr.removeprefix(f"{relative}: ")).groups()
+        assert f"{relative}: {field}" in planned.stdout + planned.stderr
+        assert allowed.strip() in planned.stdout + planned.stderr  # the value may look different: Snakemake reads dates
         assert "Traceback" not in planned.stderr + planned.stdout
     assert not (project / "data").exists()
     assert not (project / "report" / "build").exists()
     assert not list(project.rglob("x"))
+
+
+# --- parameters ---------------------------------------------------------------------------------------------------
+
+# Text that would end a literal, a command or a template, on its way from a plan to a cell of a notebook.
+HOSTILE = [
+    *TEXTS, "\"\"\"", "x\\", "\\\"; open('x', 'w') #", "\r\n\t", "open('x', 'w')", "\U0001f600", 0.1, -0.0, 5e-324,
+    2**63 - 1, None, True, [[], {}], {"a'\"\\\n": ["{x}"], "$(touch x)": {"`touch x`": 1}},
+]  # fmt: skip
+
+
+def test_parameters_arrive_as_they_were_sent_and_nothing_is_run(tmp_path):
+    """By the rule of the Snakefile, its shell, papermill, and Python's reading of the cell that papermill writes."""
+    rule = re.search(r'rule parameters:.*?shell:\n\s+"(.*?)"\n', (ROOT / "Snakefile").read_text("utf-8"), re.S)[1]
+    job = config.Job("a", "all", {"value": HOSTILE, "seed": 1}, 0.0)
+    (tmp_path / "text").write_text(job.as_yaml(), "utf-8")
+    (tmp_path / "Snakefile").write_text(
+        "rule parameters:\n    output: 'sent.yaml'\n    params: text=lambda wildcards: open('text', newline='').read()\n"
+        f"    message: 'Parameters'\n    shell: {rule!r}\n"
+    )
+    made = run_module(tmp_path, "snakemake", "--cores", "1")
+    assert made.returncode == 0, made.stderr
+    write = "import json, pathlib\npathlib.Path(output).write_text(json.dumps(value))"
+    metadata = {"kernelspec": {"name": "python3", "language": "python", "display_name": "Python 3"}}
+    notebook = nbformat.v4.new_notebook(metadata=metadata)
+    parameters = nbformat.v4.new_code_cell("value = 1\nseed = 1\noutput = ''", metadata={"tags": ["parameters"]})
+    notebook.cells = [parameters, nbformat.v4.new_code_cell(write)]
+    nbformat.write(notebook, tmp_path / "echo.ipynb")
+    run = run_module(
+        tmp_path,
+        "dchoices.workflow.run_notebook",
+        "echo.ipynb",
+        "sent.yaml",
+        "arrived.json",
+        "--log-notebook",
+        "log.ipynb",
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert repr(json.loads((tmp_path / "arrived.json").read_text())) == repr(HOSTILE)
+    assert not list(tmp_path.rglob("x"))
+
+
+# --- what else is run by a command --------------------------------------------------------------------------------
+
+
+def commands(folder):
+    """Return what the modules of the workflow are given: files that are missing, of another kind, damaged."""
+    xr.Dataset({"level": (("d", "λ"), [[1.0]])}, {"d": [1], "λ": [0.5]}).to_netcdf(folder / "foreign.nc")
+    ds = dc.bound_grid([0.5, 0.9], [1])
+    datasets.write(ds, folder / "good.nc")
+    whole = (folder / "good.nc").read_bytes()
+    (folder / "cut.nc").write_bytes(whole[: len(whole) // 2])
+    (folder / "text.nc").write_text("text")
+    contents = {
+        "cut": '[{"id"',
+        "empty": "[]",
+        "number": "[1]",
+        "other": '[{"id": "a"}]',
+        "mapping": "{}",
+        "null": "null",
+    }
+    for name, text in contents.items():
+        (folder / f"{name}.json").write_text(text)
+    for name in ("no", "foreign", "cut", "text"):
+        yield datasets.main, ["out.nc", f"{name}.nc"]
+    yield datasets.main, ["out.nc", "."]
+    yield datasets.main, ["out.nc", "good.nc", "good.nc"]
+    yield datasets.main, [".", "good.nc"]
+    yield datasets.main, ["text.nc/out.nc", "good.nc"]
+    yield datasets.main, ["out.nc"]
+    for name in ("no", *contents):
+        yield verdict.main, [f"{name}.json", "out.txt"]
+    yield verdict.main, [".", "out.txt"]
+    for folder_name in ("no", ".", "text.nc"):
+        yield engine.main, [folder_name, "out.json"]
+        yield report.main, ["--data", folder_name, "--template", str(ROOT / "report/report.md"), "--out", "out"]
+    yield engine.main, ["no", "text.nc/out.json"]
+    yield report.main, ["--data", "no", "--template", "no.md", "--out", "out"]
+    fluid = str(ROOT / "notebooks" / "fluid.ipynb")
+    for name, content in FILES.items():
+        (folder / f"{name}.yaml").write_bytes(content)
+        yield run_notebook.main, [fluid, f"{name}.yaml", "out.nc", "--log-notebook", "out.ipynb"]
+    for notebook in ("no.ipynb", "cut.json", "text.nc"):
+        (folder / "fine.yaml").write_text("d: [1]")
+        yield run_notebook.main, [notebook, "fine.yaml", "out.nc", "--log-notebook", "out.ipynb"]
+
+
+def test_commands_refuse_with_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    tried = list(commands(tmp_path))
+    before = set(os.listdir())
+    for main, arguments in tried:
+        with no_hang(arguments):
+            code = main(arguments)
+        _, err = capsys.readouterr()
+        assert code in (1, 2), arguments
+        assert err.count("\n") == 1, (arguments, err)
+        assert err[:-1].isprintable(), (arguments, err)
+    assert set(os.listdir()) == before
