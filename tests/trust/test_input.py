@@ -276,7 +276,8 @@ def test_parameters_arrive_as_they_were_sent_and_nothing_is_run(tmp_path):
     job = config.Job("a", "all", {"value": HOSTILE, "seed": 1}, 0.0)
     (tmp_path / "text").write_text(job.as_yaml(), "utf-8")
     (tmp_path / "Snakefile").write_text(
-        "rule parameters:\n    output: 'sent.yaml'\n    params: text=lambda wildcards: open('text', newline='').read()\n"
+        "rule parameters:\n    output: 'sent.yaml'\n"
+        "    params: text=lambda wildcards: open('text', newline='').read()\n"
         f"    message: 'Parameters'\n    shell: {rule!r}\n"
     )
     made = run_module(tmp_path, "snakemake", "--cores", "1")
@@ -297,7 +298,8 @@ def test_parameters_arrive_as_they_were_sent_and_nothing_is_run(tmp_path):
         "log.ipynb",
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert repr(json.loads((tmp_path / "arrived.json").read_text())) == repr(HOSTILE)
+    arrived = json.loads((tmp_path / "arrived.json").read_text())
+    assert json.dumps(arrived, sort_keys=True) == json.dumps(HOSTILE, sort_keys=True)
     assert not list(tmp_path.rglob("x"))
 
 

@@ -28,6 +28,7 @@ SCHEMA = Path(__file__).resolve().parents[3] / "config" / "schema.json"
 NOT_PARAMETERS = ("split", "events")  # keys of a study that its notebook does not get
 FLUID_GRID = ("d", "lam", "t_end", "t_step")  # what fluid.nc and trajectories.nc share
 DISTINCT = ("sq-distinct", "sq-memory-distinct")  # policies that probe d different servers
+LAST_SWITCH = 1e-14  # 1-λ of the last step of the bound that can be told; as in `theory.closed_forms`
 MOST_STEPS = 10**5  # of a time grid
 STEP_TOLERANCE = 1e-9  # t_end / t_step may miss a whole number by rounding, not by more
 SUM_TOLERANCE = 1e-9  # as far as shares may miss 1, which is as far as `starts` lets them
@@ -132,6 +133,7 @@ def _check(config: Any) -> dict[str, Any]:
     _check_one_for_each_size(checked["studies"], "constant_d", ["warm_up", "horizon"])
     _check_distinct(checked["studies"]["policies"])
     _check_pairs(checked["studies"]["replacement"])
+    _check_levels("studies.convergence.levels", max(checked["studies"]["convergence"]["levels"]), checked["studies"])
     _check_shares("studies.portrait.starts", checked["studies"]["portrait"]["starts"])
     trajectories, fluid = checked["studies"]["trajectories"], checked["studies"]["fluid"]
     for key in FLUID_GRID:
@@ -239,6 +241,15 @@ def _check_distinct(study: Mapping[str, Any]) -> None:
             raise ConfigError(
                 f"studies.policies.policies.{policy} = {d}: different servers are probed, must be at most N = {servers}"
             )
+
+
+def _check_levels(field: str, level: int, studies: Mapping[str, Any]) -> None:
+    d = max(*studies["convergence"]["d"], studies["convergence"]["example_d"])
+    if level * math.log1p(d) > -math.log(LAST_SWITCH):
+        raise ConfigError(
+            f"{field}: holds {level}: at d = {d} the bound steps there at 1-λ of about {d + 1}^-{level}, must be at least "
+            f"{LAST_SWITCH:g}"
+        )
 
 
 def _check_shares(field: str, starts: Sequence[Sequence[float]]) -> None:

@@ -87,7 +87,7 @@ def _parameters(notebook: Path, parameters_file: Path) -> dict[str, Any]:
     """Return the parameters of the file, checked against the names in the notebook."""
     import papermill
 
-    if not notebook.is_file():
+    if notebook.suffix != ".ipynb" or not notebook.is_file():
         raise RunError(f"{notebook}: no such notebook")
     try:
         given = read(parameters_file)  # plain data: names and numbers, text, lists and mappings of them
