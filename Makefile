@@ -24,14 +24,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tools are run as modules: the scripts in .venv/bin hold an absolute path, and break when the folder is moved.
 SNAKEMAKE := $(PY) -m snakemake --cores $(CORES)
 
-# One run at a time. Who holds make.lock knows that no run is alive, so a lock of Snakemake's is what a killed run
-# left. (Jobs that outlive it are waited for by the runner of notebooks.)
+# One run at a time: a second one waits, and then finds everything done.
 define run
 @mkdir -p .snakemake
 @if command -v flock > /dev/null; then \
 	exec 9> .snakemake/make.lock; \
 	flock -n 9 || { echo "Waiting for another run in this folder to end"; flock 9; }; \
-	if [ -n "$$(ls -A .snakemake/locks 2> /dev/null)" ]; then $(SNAKEMAKE) $(1) --unlock; fi; \
 fi; \
 $(SNAKEMAKE) $(1)
 endef

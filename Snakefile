@@ -21,6 +21,11 @@ os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.enviro
 
 from dchoices.workflow.closure import ClosureError, closure, code_hash
 from dchoices.workflow.config import ConfigError, make_plan, read
+from dchoices.workflow.locks import remove_halves, take_over
+
+# A run that was killed leaves its lock; the next one takes over, unless it still lives.
+if workflow.is_main_process:
+    LIVING = take_over()
 
 # --- the plan -----------------------------------------------------------------------------------------------------
 
@@ -109,7 +114,7 @@ rule parameters:
     message:
         "Parameters of {wildcards.study} {wildcards.part}"
     shell:
-        "printf %s {params.text:q} > {output}.$$ && mv {output}.$$ {output}"
+        "printf %s {params.text:q} > {output}.tmp && mv {output}.tmp {output}"
 
 
 # The notebook is ancient: its hash in params leaves out the outputs that JupyterLab saves with it.
@@ -216,6 +221,8 @@ rule verdict:
 # No rule, as Snakemake drops jobs below one that reruns, when they take its output as ancient (snakemake#4166), and
 # reruns them all, when they do not.
 onstart:
+    for folder in (DATA, REPORT):
+        remove_halves(Path(folder))
     print("Compiling the kernels")
     shell(f"mkdir -p {TIMES} && touch {TIMES}/started && python -m dchoices.warm_up")
 

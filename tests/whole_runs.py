@@ -25,7 +25,7 @@ def copy_project(folder):
 def snakemake(folder, *arguments, **environment):
     """Run the smoke profile in a folder to its end; return the exit code and what it printed, both streams in one."""
     return subprocess.run(
-        [sys.executable, "-m", "snakemake", "--configfile", SMOKE, *arguments],
+        [sys.executable, "-m", "snakemake", *arguments, "--configfile", SMOKE],
         cwd=folder,
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | environment,
         stdout=subprocess.PIPE,

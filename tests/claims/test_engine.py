@@ -20,6 +20,11 @@ INSIDE, OUTSIDE, ACROSS = Cell("a", 0.5, 0.1, 0, 1), Cell("b", 1.5, 0.1, 0, 1), 
         ([Cell("one-sided", 0.0, 0.0, high=0.001)], "pass"),
         ([Cell("at the edge", 1.0, 0.0, 0, 1)], "pass"),
         ([Cell("nan", math.nan, 0.0, 0, 1)], "inconclusive"),
+        ([Cell("nan wide", 0.5, math.nan, 0, 1)], "inconclusive"),
+        ([Cell("infinite above", math.inf, 0.0, low=0.001)], "inconclusive"),
+        ([Cell("infinite below", -math.inf, 0.0, high=0.001)], "inconclusive"),
+        ([Cell("negative width", 0.5, -0.1, 0, 1)], "inconclusive"),
+        ([Cell("negative width", 0.5, -math.inf, 0, 1)], "inconclusive"),
     ],
 )
 def test_verdict(cells, expected):

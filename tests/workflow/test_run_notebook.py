@@ -16,6 +16,7 @@ CELLS = {
     "failing": (PARAMETERS, "def inner():\n    raise RuntimeError('no convergence')", "inner()", WRITE),
     "killed": (PARAMETERS, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", WRITE),
     "silent": (PARAMETERS, "pass"),
+    "careless": (PARAMETERS, "import numpy as np\nnp.array([1e308]) * 10", WRITE),
 }
 KERNEL = {"name": "python3", "language": "python", "display_name": "Python 3"}
 
@@ -68,6 +69,13 @@ def test_failed_cell_leaves_the_notebook_and_a_readable_log(runs):
     assert not (folder / "failing.nc").exists()
     outputs = [output for cell in executed(folder, "failing").cells for output in cell.get("outputs", [])]
     assert [output.evalue for output in outputs if output.output_type == "error"] == ["no convergence"]
+
+
+def test_a_number_that_goes_wrong_stops_the_run(runs):
+    folder, code, log = runs["careless"]
+    assert code == 1
+    assert "RuntimeWarning: overflow encountered in multiply" in log
+    assert not (folder / "careless.nc").exists()
 
 
 def test_killed_kernel_is_an_error(runs):

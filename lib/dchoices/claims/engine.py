@@ -39,7 +39,9 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        """Pass, fail or inconclusive, by where the interval lies."""
+        """Pass, fail or inconclusive, by where the interval lies; without a number or a width it decides nothing."""
+        if not (math.isfinite(self.value) and self.half_width >= 0):
+            return "inconclusive"
         bottom, top = self.value - self.half_width, self.value + self.half_width
         if self.low <= bottom and top <= self.high:
             return "pass"

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import jinja2
 
 from dchoices import plots
-from dchoices.report import numbers, verdicts
+from dchoices.report import licences, numbers, verdicts
 from dchoices.report.study import STUDIES, Study, machine
 from dchoices.report.verdicts import words
 
@@ -72,6 +72,7 @@ class Writer:
             "costs_table": self.costs_table,
             "elapsed": study.elapsed,
             "versions": self.versions,
+            "licences_table": licences_table,
             "machine": machine(),
         }
 
@@ -253,6 +254,12 @@ class Writer:
         for name in TOOLS:
             recorded.setdefault(name, set()).add(metadata.version(name))
         return ", ".join(f"{words(name)} {' and '.join(sorted(found))}" for name, found in sorted(recorded.items()))
+
+
+def licences_table() -> str:
+    """Return a table of the packages that a run needs, by licence."""
+    rows = [[words(name), words(", ".join(packages))] for name, packages in licences.by_licence().items()]
+    return verdicts.pipe_table(["Licence", "Packages"], rows, (24, 76))
 
 
 def _response(row: Mapping[str, Any]) -> tuple[str, str]:

@@ -25,6 +25,8 @@ START_TIMEOUT = 180  # seconds; a cold file cache on a busy machine takes well o
 IOPUB_TIMEOUT = 60  # seconds for an output to arrive after its cell; nbclient's 4 fail on a busy machine
 SAVE_EVERY = 30  # seconds between two saves of the executed notebook while a cell runs
 TRACEBACK_LINES = 30  # of a failed cell, in the log; the executed notebook holds all
+# Overflows, divisions by zero, means of nothing: numbers that went wrong stop a run, where JupyterLab only shows them.
+STRICT = "error::RuntimeWarning"
 
 
 class RunError(Exception):
@@ -131,6 +133,7 @@ def _state(path: Path) -> tuple[int, int] | None:
 
 def _isolated(folder: str) -> Any:
     """Return a configuration that keeps kernels apart from each other and from the user's own settings."""
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), STRICT]))
     os.environ["IPYTHONDIR"] = folder  # no start-up files, and no history shared by parallel kernels
     os.environ["JUPYTER_RUNTIME_DIR"] = folder
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # python3 is this interpreter, whatever ~/.local says
