@@ -247,8 +247,8 @@ def _check_levels(field: str, level: int, studies: Mapping[str, Any]) -> None:
     d = max(*studies["convergence"]["d"], studies["convergence"]["example_d"])
     if level * math.log1p(d) > -math.log(LAST_SWITCH):
         raise ConfigError(
-            f"{field}: holds {level}: at d = {d} the bound steps there at 1-λ of about {d + 1}^-{level}, must be at least "
-            f"{LAST_SWITCH:g}"
+            f"{field}: holds {level}: at d = {d} the bound steps there at 1-λ of about {d + 1}^-{level}, must be at "
+            f"least {LAST_SWITCH:g}"
         )
 
 
