@@ -148,7 +148,8 @@ def _checked(start: Any, name: str = "start") -> np.ndarray:
         )
     square = np.zeros((max(given.shape),) * 2)
     square[: given.shape[0], : given.shape[1]] = given
-    _refuse(name, "be in [0, 1]", ~((square >= 0) & (square <= 1 + SUM_TOLERANCE)), square)
+    _refuse(name, "be finite and >= 0", ~np.isfinite(square) | (square < 0), square)
+    _refuse(name, "be at most 1", square > 1 + SUM_TOLERANCE, square)
     _refuse(name, "be 0 for i > j, as an observation is never below the queue", np.tril(square, -1) != 0, square)
     if abs(square.sum() - 1) > SUM_TOLERANCE:
         raise ValueError(f"{name}: fractions sum to {square.sum():.15g}, must sum to 1")
