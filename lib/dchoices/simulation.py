@@ -426,9 +426,7 @@ def _engine(
 
 def _per_load(name: str, value: Any, loads: list[float], zero: bool = False) -> list[float]:
     """Return one time for each load, from one for all or a list."""
-    one = (
-        isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray) or getattr(value, "ndim", 1) == 0
-    )
+    one = not isinstance(value, list | tuple | np.ndarray) or getattr(value, "ndim", 1) == 0
     if not one and len(value) != len(loads):
         raise ValueError(
             f"{name} = {show(value)}: holds {len(value)} times, must be one, or one for each of the {len(loads)} loads"

@@ -150,7 +150,7 @@ def test_a_changed_configuration_is_a_plan_or_one_line(tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     outcomes = {}
 
-    @settings(max_examples=20_000 if soak else 500)
+    @settings(max_examples=20_000 if soak else 400)
     @given(mutated())
     def check(case):
         content, changed = case
