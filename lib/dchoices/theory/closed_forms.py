@@ -87,7 +87,7 @@ def queue_bound(lam: float, d: int, service: str | ServiceLaw = "exponential", u
         return _bound_of_law(lam, d, law)
     ulps = validation.integer("ulps", ulps, 0, MOST_ULPS)
     # Near a switch the product falls as λ grows, so the most favourable λ within the ulps is the lowest: a/b.
-    a, b = max(Fraction(0), Fraction(lam) - ulps * Fraction(math.ulp(lam))).as_integer_ratio()
+    a, b = (Fraction(lam) - ulps * Fraction(math.ulp(lam))).as_integer_ratio()
     level = max(1, math.floor(-math.log1p(-lam) / math.log1p(lam * d)) - 1)
     product, one = (b - a) * (b + a * d) ** level, b ** (level + 1)
     while product < one:
