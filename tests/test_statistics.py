@@ -27,6 +27,20 @@ def test_intervals_can_hold_for_several_lists_of_cells_at_once():
     assert statistics.student(5) == pytest.approx(stats.t.isf(0.025, 5))
 
 
+def test_what_stands_in_for_the_quantile_shows_what_half_widths_are_made_of():
+    with statistics.quantile(lambda freedom: 1 / freedom):
+        assert statistics.student(8, cells=20) == 1 / 8
+        assert statistics.widening(9, 20) == pytest.approx(1 / 8 / stats.t.isf(0.025, 8))
+    assert statistics.student(8) == pytest.approx(stats.t.isf(0.025, 8))
+
+
+def test_proportions_have_exact_intervals():
+    low, high = statistics.proportion(np.array([0, 3, 10]), 10)
+    expected = [stats.binomtest(k, 10).proportion_ci(0.95, "exact") for k in (0, 3, 10)]
+    assert low == pytest.approx([interval.low for interval in expected])
+    assert high == pytest.approx([interval.high for interval in expected])
+
+
 def test_simultaneous_intervals_cover_together():
     """100 cells at once, 2000 repetitions: all covered in at least 95 % of them, up to sampling error."""
     rng = np.random.default_rng(1)

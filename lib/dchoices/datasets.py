@@ -24,13 +24,19 @@ class DatasetError(Exception):
     """A dataset that is damaged, unregistered or cannot be merged; the message names file and cause."""
 
 
+def contents(array: xr.DataArray) -> tuple[str, np.ndarray]:
+    """Return the type of an array's values, the same for however text is held, and the values."""
+    if array.dtype.kind in "OUT":
+        return "text", array.values.astype(str)
+    return array.dtype.str, np.ascontiguousarray(array.values)
+
+
 def content_hash(dataset: xr.Dataset) -> str:
     """Return a hash of names, dimensions, dtypes and values; attributes and file layout play no part."""
     digest = hashlib.sha256()
     for name in sorted(map(str, dataset.variables)):
         array = dataset[name]
-        values = array.values.astype(str) if array.dtype.kind in "OUT" else np.ascontiguousarray(array.values)
-        kind = "text" if array.dtype.kind in "OUT" else array.dtype.str
+        kind, values = contents(array)
         digest.update(repr((name, array.dims, array.shape, kind)).encode())
         digest.update("\0".join(values.ravel()).encode() if kind == "text" else values.tobytes())
     return digest.hexdigest()

@@ -31,7 +31,7 @@ class Ladder:
         """Return the estimates that a dataset of `dchoices.finite_size` has, maybe none."""
         if point not in runs["point"] or d not in runs["d"]:
             return cls(*np.empty((3, 0)))
-        there = runs.sel(point=point, d=d).sortby("N")
+        there = runs[[quantity, f"{quantity}_ci95", "horizon", "warm_up_ok"]].sel(point=point, d=d).sortby("N")
         there = there.isel(N=np.flatnonzero(there["horizon"] > 0))
         half_width = np.where(there["warm_up_ok"], there[f"{quantity}_ci95"], np.inf)
         return cls(there["N"].values.astype(float), there[quantity].values, half_width)

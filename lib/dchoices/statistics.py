@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -18,6 +18,7 @@ CONFIDENCE = 0.95
 WARM_UP_LEVEL = 1e-3
 
 _families: ContextVar[int] = ContextVar("families", default=1)
+_stand_in: ContextVar[Callable[[float], float] | None] = ContextVar("stand_in", default=None)
 
 
 @contextmanager
@@ -28,6 +29,19 @@ def at_once(families: int) -> Iterator[None]:
         yield
     finally:
         _families.reset(token)
+
+
+@contextmanager
+def quantile(stand_in: Callable[[float], float]) -> Iterator[None]:
+    """Let `student` return this function of the degrees of freedom.
+
+    Simultaneous half-widths are linear in what `student` returns: this tells the standard errors that they are made of.
+    """
+    token = _stand_in.set(stand_in)
+    try:
+        yield
+    finally:
+        _stand_in.reset(token)
 
 
 def half_width(samples: np.ndarray, confidence: float = CONFIDENCE, axis: int = 0) -> np.ndarray:
@@ -55,12 +69,34 @@ def student(freedom: float, cells: int = 1) -> float:
 
     With infinite degrees of freedom it is that of the normal distribution.
     """
+    if (stand_in := _stand_in.get()) is not None:
+        return stand_in(freedom)
     return -float(special.stdtrit(freedom, (1 - CONFIDENCE) / 2 / cells / _families.get()))
 
 
 def widening(replicates: int, cells: int) -> float:
     """Return the factor from a 95 % half-width to one that holds for `cells` cells at once."""
     return student(replicates - 1, cells) / -float(special.stdtrit(replicates - 1, (1 - CONFIDENCE) / 2))
+
+
+def proportion(count: Any, trials: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the exact 95 % intervals (Clopper and Pearson) for the chance of what came `count` times.
+
+    They hold it at least that often: counts are whole numbers.
+
+    Parameters
+    ----------
+    count : int64[...]
+        Of 0 to `trials`.
+    trials : int
+        Independent trials, >= 1.
+    """
+    count = np.asarray(count)
+    rest = (1 - CONFIDENCE) / 2
+    missed = trials - count
+    low = np.where(count > 0, special.betaincinv(np.maximum(count, 1), missed + 1, rest), 0.0)
+    high = np.where(missed > 0, special.betaincinv(count + 1, np.maximum(missed, 1), 1 - rest), 1.0)
+    return low, high
 
 
 def controlled(samples: np.ndarray, control: np.ndarray, mean: float) -> tuple[float, float]:

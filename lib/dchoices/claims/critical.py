@@ -173,7 +173,7 @@ def root_singularity(data: Data, model: str) -> Iterator[Cell]:
             for side, (low, high) in tolerances.items():
                 values = near.sel(side=side, step=0 if model == "smooth" else level, d=d).values
                 value, error = exponent_at_zero(near["closeness"].values, values, ROUNDING)
-                yield Cell(f"{side} the step, Q = {level}, d = {d}", value, error, low, high)
+                yield Cell(f"{side} the step, Q = {level}, d = {d}", value, error, low, high, exact=True)
 
 
 @claim(

@@ -19,6 +19,8 @@ RELATIVE = 0.05
 # Where no server at all was seen a ratio is taken to this, less than one server of any N: it is then far off.
 ABSENT = 1e-12
 
+TERMS = ("dispatch_by_observation", "occupancy", "observation_occupancy")  # R_j, p_j, y_j
+
 Ratio = tuple[str, float, float, int]  # where, value, half-width of its own 95 % interval, replicates behind it
 
 
@@ -44,13 +46,12 @@ def _steady(runs: xr.Dataset, model: str) -> tuple[list[Ratio], list[Ratio]]:
     if N < ENOUGH_SERVERS or policy not in runs.policy:
         return below, every
     replicates = int(runs.attrs["replicates"])
+    wanted = runs[[*TERMS, "observation_balance_ci95", "observation_occupancy_ci95", "warm_up_ok"]]
     for d in runs.d.values.tolist():
         probes = _probes(model, d)
         for lam in runs["λ"].values.tolist():
-            point = runs.sel(policy=policy, N=N, d=d, λ=lam)
-            sent, p, y = (
-                point[name].values for name in ("dispatch_by_observation", "occupancy", "observation_occupancy")
-            )
+            point = wanted.sel(policy=policy, N=N, d=d, λ=lam)
+            sent, p, y = (point[name].values for name in TERMS)
             error = point.observation_balance_ci95.values + (0.0 if point.warm_up_ok else math.inf)
             k, levels = steady_levels(lam, d)
             for j in levels:

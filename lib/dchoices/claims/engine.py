@@ -15,12 +15,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 from dchoices import datasets, statistics
+from dchoices.claims import resampling
 from dchoices.variables import VARIABLES
 from dchoices.wording import one_line
 
@@ -36,15 +38,16 @@ class Cell:
     half_width: float
     low: float = -math.inf
     high: float = math.inf
+    exact: bool = False  # computed, not sampled: the half-width bounds an error
 
     @property
     def verdict(self) -> str:
         """Pass, fail or inconclusive, by where the interval lies; without a number or a width it decides nothing."""
         if not (math.isfinite(self.value) and self.half_width >= 0):
             return "inconclusive"
-        bottom, top = self.value - self.half_width, self.value + self.half_width
-        if self.low <= bottom and top <= self.high:
+        if resampling.inside(self.value, self.half_width, self.low, self.high):
             return "pass"
+        bottom, top = self.value - self.half_width, self.value + self.half_width
         return "fail" if top < self.low or bottom > self.high else "inconclusive"
 
     @property
@@ -125,8 +128,9 @@ def estimate_cells(
     factor = statistics.widening(replicates, max(1, len(places) * also))
     meaning = VARIABLES[quantity].description
     cells = []
+    wanted = dataset[[quantity, f"{quantity}_ci95", "warm_up_ok"]]  # a place is found in as many variables as there are
     for place, low, high in places:
-        point = dataset.sel(place)
+        point = wanted.sel(place)
         width = float(point[f"{quantity}_ci95"]) * factor if bool(point.warm_up_ok) else math.inf
         cells.append(Cell(f"{meaning}, {where(place)}", float(point[quantity]), width, low, high))
     return cells
@@ -184,7 +188,8 @@ def evaluate(entry: Claim, data: Data, claims: int = 1) -> dict[str, Any]:
     """Return the record of a claim: what was measured at the deciding cell, its verdict, and that of its controls.
 
     With several controls the record shows the one that comes closest to passing. `verdict_at_once` is the verdict with
-    intervals that hold for the cells of all `claims` claims at once.
+    intervals that hold for the cells of all `claims` claims at once. `pass_rate` and `false_pass_rate`, the greatest of
+    the controls', are those of `resampling`.
     """
     cells = list(entry.check(data, CLAIM))
     with statistics.at_once(claims):
@@ -196,6 +201,11 @@ def evaluate(entry: Claim, data: Data, claims: int = 1) -> dict[str, Any]:
         key=lambda name: (leniency[verdict(trials[name])], -sum(c.verdict == "fail" for c in trials[name])),
     )
     control = _measured(trials[key])
+    rates = {
+        model: resampling.pass_rate(found, partial(entry.check, data, model), f"{entry.id} {model}", model != CLAIM)
+        for model, found in ({CLAIM: cells} | trials).items()
+    }
+    pass_rate = rates.pop(CLAIM)
     return {
         "id": entry.id,
         "statement": entry.statement,
@@ -213,6 +223,9 @@ def evaluate(entry: Claim, data: Data, claims: int = 1) -> dict[str, Any]:
         "control_cells": control["cells"],
         "control_cells_failing": sum(cell.verdict == "fail" for cell in trials[key]),
         "control_verdict": verdict(trials[key]),
+        "pass_rate": pass_rate,
+        "false_pass_rate": resampling.most_lenient(rates.values()),
+        "false_pass_rates": {entry.controls[model]: rate for model, rate in rates.items()},
         "evidence": {
             "notebook": f"notebooks/{entry.dataset}.ipynb",
             "dataset": f"{entry.dataset}.nc",

@@ -43,7 +43,7 @@ def _growth_cells(ds: list[int], model: str) -> Iterator[Cell]:
         for policy, limit in limits.items():
             for period in periods(d)[-1:]:
                 at = f"growth of log(1/(1-λ)) with R, {registry.label(policy, d)}"
-                yield Cell(at, 1 / slope(policy, d, period), 0.0, limit - near, limit + near)
+                yield Cell(at, 1 / slope(policy, d, period), 0.0, limit - near, limit + near, exact=True)
 
 
 def _order_cells(grid: xr.Dataset, model: str) -> Iterator[Cell]:
@@ -57,7 +57,8 @@ def _order_cells(grid: xr.Dataset, model: str) -> Iterator[Cell]:
         told = least > RESOLVED
         if told.any():
             place = f"largest (R-1) over that of SQ(d+1), d = {d}, {told.sum()} loads"
-            yield Cell(place, float(((ours - 1)[told] / least[told]).max()), 0.0, high=math.nextafter(1, 0))
+            largest = float(((ours - 1)[told] / least[told]).max())
+            yield Cell(place, largest, 0.0, high=math.nextafter(1, 0), exact=True)
 
 
 def _estimate(runs: xr.Dataset, policy: str, d: int, lam: float) -> tuple[float, float] | None:

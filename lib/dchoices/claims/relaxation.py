@@ -66,4 +66,5 @@ def relaxation(data: Data, model: str) -> Iterator[Cell]:
         for lam in _loads(model, d, dataset["λ"].values):
             value, half_width = _slowest(dataset.sel({"d": d, "λ": lam}), min(1.0, lam * d))
             place = where({"d": d, "λ": lam})
-            yield Cell(f"rate over min(1, λd), {place}", value, half_width, 1 - RATE_TOLERANCE, 1 + RATE_TOLERANCE)
+            low, high = 1 - RATE_TOLERANCE, 1 + RATE_TOLERANCE
+            yield Cell(f"rate over min(1, λd), {place}", value, half_width, low, high, exact=True)

@@ -36,6 +36,8 @@ NOT_HEAVY, NOT_HEAVY_MM1 = 0.95, 0.6
 # Shares of two models that differ by less, as they do where λ -> 1 and both vanish, are not told apart.
 SEPARATION = 0.02
 
+LEVELS = ("occupancy", "occupancy_tail")  # by queue length
+
 Place = tuple[dict[str, Any], float, float]  # coordinates of a cell, and its tolerance
 Bounded = tuple[dict[str, Any], float, np.ndarray]  # coordinates, a bound, and the limit's shares by queue length
 
@@ -127,12 +129,14 @@ def _with_bound(places: Iterable[dict[str, Any]], bound: Callable[[float, int], 
 def mass_cells(runs: xr.Dataset, places: Sequence[Bounded]) -> Iterator[Cell]:
     """Yield for each place the mass above the bound (none) and at the bound (that of the limit, so tight)."""
     factor = statistics.widening(int(runs.attrs["replicates"]), max(1, 2 * len(places)))
+    wanted = runs[[*LEVELS, *(f"{name}_ci95" for name in LEVELS), "warm_up_ok"]]
     for place, level, pmf in places:
         expected = float(pmf[int(level)]) if level < len(pmf) else 0.0
         at = where({key: value for key, value in place.items() if key != "policy"})
-        value, width = _at_level(runs.sel(place), "occupancy_tail", level + 1)
+        point = wanted.sel(place)
+        value, width = _at_level(point, "occupancy_tail", level + 1)
         yield Cell(f"mass above {level:g} at {at}", value, width * factor, high=NO_MASS)
-        value, width = _at_level(runs.sel(place), "occupancy", level)
+        value, width = _at_level(point, "occupancy", level)
         yield Cell(f"mass at {level:g} at {at}", value, width * factor, low=max(NO_MASS, TIGHT * expected))
 
 
@@ -168,7 +172,7 @@ def tight_bound(data: Data, model: str) -> Iterator[Cell]:
     differing = float((formula != grid.level.transpose("d", "λ").values).mean())
     exact = int(grid.decided_exactly.sum())
     at = f"share of {grid.level.size} grid points with another level, {exact} of them decided in fractions"
-    yield Cell(at, differing, 0.0, 0.0, 0.0)
+    yield Cell(at, differing, 0.0, 0.0, 0.0, exact=True)
     runs = data["stationary"]
     places = list(largest_places(runs, "sq-memory", lambda d, lam: far(lam, d)))
     bound = lambda lam, d: float(_bound(model, queue_bound(lam, d), lam, d))  # noqa: E731
@@ -198,8 +202,9 @@ def memoryless_tails(data: Data, model: str) -> Iterator[Cell]:
         last = min(len(expected) - 1, 2 * queue_bound(place["λ"], place["d"]))
         tails += [(place, i, expected[i]) for i in range(1, last + 1) if expected[i] * place["N"] >= ENOUGH_AT_LEVEL]
     factor = statistics.widening(int(runs.attrs["replicates"]), max(1, len(tails)))
+    wanted = runs[["occupancy_tail", "occupancy_tail_ci95", "warm_up_ok"]]
     for place, i, expected in tails:
-        value, width = _at_level(runs.sel(place), "occupancy_tail", i)
+        value, width = _at_level(wanted.sel(place), "occupancy_tail", i)
         at = f"i = {i}, " + where({key: place[key] for key in ("N", "d", "λ")})
         yield Cell(at, value / expected, width / expected * factor, 1 - RELATIVE, 1 + RELATIVE)
 
@@ -224,7 +229,7 @@ def published_numbers(data: Data, model: str) -> Iterator[Cell]:
         numbers = {d: _bound("floor", numbers[d], 0.995, d) for d in numbers}
     for d, number in numbers.items():
         level = fixed_point(0.995, d).sizes["i"] - 1
-        yield Cell(f"longest queue at the fixed point, d = {d}", level, 0.0, number, number)
+        yield Cell(f"longest queue at the fixed point, d = {d}", level, 0.0, number, number, exact=True)
     runs = data["stationary"]
     places = list(largest_places(runs, "sq-memory", lambda d, lam: lam == 0.995 and d in numbers))
     yield from mass_cells(runs, _with_bound(places, lambda lam, d: numbers[d]))

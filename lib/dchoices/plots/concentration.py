@@ -7,11 +7,10 @@ from typing import Any
 import holoviews as hv
 import numpy as np
 import xarray as xr
-from scipy import stats
 
 from dchoices.plots import elements as el
 from dchoices.plots.figure import LIMIT, WITH, WITHOUT, Datasets, Figure, Panel
-from dchoices.statistics import CONFIDENCE
+from dchoices.statistics import proportion
 from dchoices.tails import fit_tails
 
 DIMS = (el.SERVERS, hv.Dimension("frequency", label="share of paths beyond ε"))
@@ -60,12 +59,10 @@ def _tail_panel(ds: xr.Dataset, logarithmic: bool) -> Panel:
 
 
 def _points(N: np.ndarray, exceeded: np.ndarray, replicates: int, color: str, name: str) -> list[Any]:
-    """Frequencies above 0, which have a place on the axis, with exact (Clopper-Pearson) intervals."""
+    """Frequencies above 0, which have a place on the axis, with exact intervals."""
     seen = exceeded > 0
     count, at = exceeded[seen], N[seen]
-    rest = (1 - CONFIDENCE) / 2
-    low = stats.beta.ppf(rest, count, replicates - count + 1)
-    high = np.where(count < replicates, stats.beta.isf(rest, count + 1, np.maximum(replicates - count, 1)), 1)
+    low, high = proportion(count, replicates)
     gap = np.full_like(at, np.nan)
     bars = el.line(np.stack([at, at, gap], 1).ravel(), np.stack([low, high, gap], 1).ravel(), DIMS, color, width=1)
     tips = [(f"{name}, N", "@N"), ("share of replicates", "@frequency{0.00000}"), ("replicates", "@count")]

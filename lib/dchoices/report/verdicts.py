@@ -104,6 +104,32 @@ def table(claims: Sequence[Claim]) -> str:
     return pipe_table(head, rows, (24, 18, 12, 14, 21, 11))
 
 
+def chance(rate: Mapping[str, Any] | None) -> str:
+    """Return how often a check would pass, in per cent with its interval; none or all by construction."""
+    if rate is None:
+        return numbers.DASH
+    if rate["repetitions"]:
+        value, interval = numbers.estimate(100 * rate["rate"], [100 * end for end in rate["ci95"]], PAGE_DIGITS)
+        return f"[{value}]{{.value}} [{words(interval)}]{{.interval}}"
+    known = "all, by construction" if rate["rate"] else "none, by construction"
+    return f"{known}; simulated cells alone: {chance(rate['sampled'])}" if "sampled" in rate else known
+
+
+def chances(claims: Sequence[Claim]) -> str:
+    """Return the table of how often the control of each claim would pass, and the claim itself."""
+    head = ["Claim", "Cells", "Control passes, %, 95\u00a0% interval", "Claim passes, %, 95\u00a0% interval"]
+    rows = [
+        [
+            f"[**{claim['id']}**](#{anchor(claim)}){mark(claim)}",
+            str(claim["cells"]),
+            chance(claim["false_pass_rate"]),
+            chance(claim["pass_rate"]),
+        ]
+        for claim in claims
+    ]
+    return pipe_table(head, rows, (14, 10, 42, 34))
+
+
 def pipe_table(head: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> str:
     """Return a pandoc table; `widths` are relative."""
     lines = [head, ["-" * width for width in widths], *rows]
@@ -119,6 +145,7 @@ def tally(claims: Sequence[Claim]) -> dict[str, Any]:
         "failed": counts["fail"],
         "inconclusive": counts["inconclusive"],
         "controls_failed": sum(claim["control_verdict"] == "fail" for claim in claims),
+        "repetitions": max(((claim["pass_rate"] or {}).get("repetitions", 0) for claim in claims), default=0),
         "new": sum(bool(claim["heuristic"]) for claim in claims),
         "changed_at_once": [claim["id"] for claim in claims if claim["verdict_at_once"] != claim["verdict"]],
     }

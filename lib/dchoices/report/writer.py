@@ -51,6 +51,7 @@ class Writer:
             "commit": study.commit("stationary"),
             "tally": verdicts.tally(study.claims),
             "claims_table": verdicts.table(study.claims),
+            "chances_table": verdicts.chances(study.claims),
             "concerns": verdicts.concerns(study.claims),
             "claim": lambda name: verdicts.mention(self._claims.get(name), name),
             "measured": lambda name: verdicts.value(self._claims[name]) if name in self._claims else numbers.DASH,
