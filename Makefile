@@ -36,7 +36,9 @@ fi; \
 $(SNAKEMAKE) $(1)
 endef
 
+# Checked before Snakemake reads it, who would run the expressions of a file that is a YTE template.
 all: $(INSTALLED)
+	$(if $(CONFIG),@$(PY) -m dchoices.workflow.config $(CONFIG) > /dev/null)
 	$(call run,$(if $(CONFIG),--configfile $(CONFIG)))
 
 smoke: $(INSTALLED)

@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 
 from dchoices.variables import DIMENSIONS, VARIABLES, describe
+from dchoices.wording import one_line
 
 
 class DatasetError(Exception):
@@ -75,6 +76,8 @@ def write(dataset: xr.Dataset, path: str | os.PathLike, attrs: dict[str, Any] | 
         If a dimension or variable is not registered, a coordinate repeats, or a value is not finite.
     """
     target = Path(path)
+    if target.is_dir() or not target.name:
+        raise DatasetError(f"{target}: is a folder, must be a file to write")
     dataset = dataset.assign_attrs({**dataset.attrs, **(attrs or {})})
     _check(dataset, str(target))
     describe(dataset)
@@ -164,8 +167,8 @@ def main(arguments: Sequence[str]) -> int:
     out, *parts = arguments
     try:
         write(merge(parts), out)
-    except (DatasetError, FileNotFoundError) as error:
-        print(error, file=sys.stderr)
+    except (DatasetError, OSError) as error:
+        print(one_line(str(error)), file=sys.stderr)
         return 1
     return 0
 
