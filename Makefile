@@ -2,10 +2,12 @@
 # make smoke    the same at tiny sizes, in about two minutes
 # make test     lint, types and the fast tests
 # make soak     the tests of reruns, crashes and bad input at full length, in a few hours
+# make verify   the data of the smoke profile, compared with those that are committed in data/reference/smoke
 # make lab      JupyterLab on the notebooks
 # make bench    speed and memory of the kernels beside other simulators, in a few minutes on an idle machine
 # make lock     pin every package anew in requirements.lock, those of the benchmark in benchmarks/requirements.lock
 # make claims   copy the table of claims and the main figure of a run to report/, for the README
+# make reference  those data of the smoke profile anew, after a change of its sizes, its seed or the kernels
 # make clean    remove all results, logs and compiled kernels
 #
 # make CONFIG=config/mine.yaml runs a study of your own, make CORES=1 uses one core.
@@ -15,7 +17,7 @@ CONFIG ?=
 PYTHON ?= python3
 
 .DEFAULT_GOAL := all
-.PHONY: all smoke test soak lab bench lock claims clean
+.PHONY: all smoke test soak verify lab bench lock claims reference clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -34,7 +36,9 @@ fi; \
 $(SNAKEMAKE) $(1)
 endef
 
+# Checked before Snakemake reads it, who would run the expressions of a file that is a YTE template.
 all: $(INSTALLED)
+	$(if $(CONFIG),@$(PY) -m dchoices.workflow.config $(CONFIG) > /dev/null)
 	$(call run,$(if $(CONFIG),--configfile $(CONFIG)))
 
 smoke: $(INSTALLED)
@@ -48,6 +52,16 @@ test: $(INSTALLED)
 
 soak: $(INSTALLED)
 	$(PY) -m pytest -m trust --soak
+
+SMOKE_DATA := datasets --configfile config/smoke.yaml
+VERIFY := $(PY) -m dchoices.workflow.verify data/smoke data/reference/smoke
+verify: $(INSTALLED)
+	$(call run,$(SMOKE_DATA))
+	$(VERIFY)
+
+reference: $(INSTALLED)
+	$(call run,$(SMOKE_DATA))
+	$(VERIFY) --update
 
 lab: $(INSTALLED)
 	$(PY) -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks

@@ -4,12 +4,14 @@
     snakemake --cores all --configfile config/smoke.yaml       every step at tiny sizes
 
 What to study is in config/, how to run it (cores, memory, reruns) in profiles/. Whether a rule runs again is decided
-by contents: of the notebook, of the files of lib/ that it imports (both hashed in `params`, since the times of files
-miss an edit that carries an older time), and of its parameters.
+by contents: of the notebook, of the files of lib/ that it imports, of the report's template (all hashed in `params`,
+since the times of files miss an edit that carries an older time), and of its parameters; and by the versions of the
+packages that compute.
 """
 
 import os
 import sys
+from importlib import metadata
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -54,6 +56,9 @@ TEMPLATE = sorted(
     if path.is_file() and path.name not in ("claims.md", "main-figure.svg")  # copies of results
 )
 
+# All that is computed starts in a notebook: with another version the notebooks run again, and what follows is made anew.
+VERSIONS = {name: metadata.version(name) for name in ("numpy", "numba", "scipy")}
+
 # numba and the linear algebra would each use all cores; a job is counted as one.
 LIMITS = (
     "NUMBA_NUM_THREADS={threads} OMP_NUM_THREADS={threads} "
@@ -83,6 +88,7 @@ wildcard_constraints:
 
 localrules:
     all,
+    datasets,
     parameters,
     verdict,
 
@@ -103,6 +109,15 @@ rule all:
         f"{DATA}/verdict.txt",
     message:
         "Everything is there"
+
+
+# For `make verify`, which compares the data alone.
+rule datasets:
+    input:
+        RUNS,
+        DATASETS,
+    message:
+        "The datasets are there"
 
 
 rule parameters:
@@ -133,6 +148,7 @@ rule notebook:
     priority: lambda wildcards: job(wildcards).events  # long runs first
     params:
         code=lambda wildcards: code(wildcards.study),
+        versions=VERSIONS,
     message:
         "Running {wildcards.study} {wildcards.part}, progress in {log.text}"
     shell:
@@ -192,6 +208,7 @@ rule report:
     threads: 2  # the page and the pictures for print
     params:
         code=code("dchoices.report"),
+        template=code_hash(TEMPLATE),
     message:
         "Writing the report"
     shell:
@@ -228,7 +245,8 @@ onstart:
 
 
 onsuccess:
-    print(f"The report is {REPORT}/report.html")
+    if Path(REPORT, "report.html").exists():
+        print(f"The report is {REPORT}/report.html")
 
 
 onerror:

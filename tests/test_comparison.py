@@ -28,8 +28,8 @@ def test_each_policy_is_what_it_is_alone():
 @pytest.mark.parametrize(
     ("policies", "message"),
     [
-        ({}, r"policies = \{\}: must name at least one policy"),
-        (["sq"], r"policies = \['sq'\]: must name at least one policy, each with its d"),
+        ({}, r"policies = \{\}: must be a mapping of at least one policy"),
+        (["sq"], r"policies = \['sq'\]: must be a mapping of at least one policy to its d"),
         ({"best": 2}, "policy = 'best': must be one of jiq, jsq, "),
         ({"jsq": 2}, "d = 2: policy 'jsq' has no d, must be 0"),
         ({"random": 0, "sq": 0}, r"d = 0: must be an integer in \[1, 10000\]"),

@@ -98,12 +98,12 @@ def test_mixed_starts():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([0.5, 0.4],), "start: fractions sum to"),
-        (([1.5, -0.5],), r"start: X\[1, 1\] = -0.5: must be"),
+        (([0.5, 0.4],), "shares: fractions sum to"),
+        (([1.5, -0.5],), r"shares: X\[1, 1\] = -0.5: must be"),
         (([[1]],), r"shares = \[\[1\]\]: must be a list of fractions"),
         ((1,), "shares = 1: must be a list of fractions"),
-        (([0, 0, 1], 1), "observation = 1: must be an integer >= 2"),
-        ((["a"],), "start: must be a name or a matrix"),
+        (([0, 0, 1], 1), r"observation = 1: must be an integer in \[2, 999\]"),
+        ((["a"],), r"shares = \['a'\]: must be a list of fractions"),
     ],
 )
 def test_bad_shares_are_refused(arguments, message):

@@ -85,5 +85,5 @@ def test_links_lead_to_files():
 def test_commands_are_make_targets():
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for command in re.findall(r"`?make ([a-z]+)`?", README):
-        if command in ("test", "smoke", "lab", "lock", "claims", "clean"):
+        if command in ("test", "smoke", "verify", "lab", "lock", "claims", "clean"):
             assert command in targets

@@ -48,13 +48,12 @@ def compare(
     ValueError
         If an argument is out of range.
     """
-    if not isinstance(policies, Mapping) or not policies:
-        raise ValueError(f"policies = {policies!r}: must name at least one policy, each with its d (0: it has none)")
+    validation.mapping("policies", policies, "policy to its d (0: it has none)")
     sizes, loads = validation.several("N", N, validation.servers), validation.several("lam", lam, validation.load)
     chosen = {
         registry.label(name, d) if isinstance(ds, Sequence) else name: (name, d)
         for name, ds in policies.items()
-        for d in validation.several("d", ds, lambda d, _: d)
+        for d in validation.several("d", ds, lambda d, name: validation.integer(name, d, 0, validation.MAX_PROBES))
     }
 
     def time(given: Time, name: str, size: int, d: int) -> Any:

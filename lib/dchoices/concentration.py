@@ -18,6 +18,7 @@ from dchoices.statistics import total_variation
 from dchoices.variables import describe
 
 POLICY = "sq-memory"
+LEVELS = 16  # of the occupancies that a run returns, at least
 BATCH = 1000  # replicates whose paths are held at once
 LOADS = (1e-3, 1 - 1e-3)  # where perturbed loads are cut off: far beyond what takes a path to any ε of interest
 
@@ -66,11 +67,13 @@ def tail_frequencies(
     loads = validation.several("lam", lam, validation.load)
     grid = validation.time_grid(t)
     distances = np.array(validation.several("epsilon", epsilon, validation.fraction))
-    replicates = validation.integer("replicates", replicates, 1)
-    seed = validation.integer("seed", seed, 0)
+    replicates = validation.replicates(replicates, 1)
+    seed = validation.seed(seed)
     scales = validation.several("perturbation", perturbation, lambda s, name: validation.positive(name, s, zero=True))
     expected = grid[-1] * replicates * sum(n * (1 + x) for n in sizes for x in loads) * len(ds) * len(scales)
-    validation.events("t", grid[-1], expected)
+    runs = replicates * len(sizes) * len(ds) * len(loads) * len(scales)
+    validation.events("N, t and replicates", (max(sizes), float(grid[-1]), replicates), expected, runs)
+    validation.numbers("replicates and t", runs * distances.size + LEVELS * min(replicates, BATCH) * grid.size)
     limits = fluid_paths(loads, ds, grid).occupancy
     found = []
     with progress_bar(expected, "tail frequencies") as progress:

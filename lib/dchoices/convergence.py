@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dchoices import validation
+from dchoices import starts, validation
 from dchoices.statistics import total_variation
+from dchoices.theory.closed_forms import queue_bound
 from dchoices.theory.fluid import fluid_path
 from dchoices.variables import describe
+from dchoices.wording import show
 
 
 def fluid_paths(
@@ -72,6 +74,9 @@ def _on_product(lam: Any, d: Any, t: Any, start: Any, policy: str, **outputs: st
     loads = validation.several("lam", lam, validation.load)
     ds = validation.several("d", d, validation.probes)
     grid = validation.time_grid(t)
+    validation.points("lam and d", len(ds) * len(loads), validation.PATH)
+    levels = 2 + max(starts.levels(start), queue_bound(max(loads), min(ds)))
+    validation.numbers("lam, d and t", len(ds) * len(loads) * grid.size * levels**2)
     paths = [[fluid_path(x, probes, grid, start, policy) for x in loads] for probes in ds]
     levels = max(path.sizes["queue_length"] for row in paths for path in row)
 
@@ -99,6 +104,13 @@ def sup_distance(simulated: xr.Dataset, fluid: xr.Dataset) -> xr.DataArray:
     ValueError
         If the two are not on the same loads and times.
     """
+    dims = {"replicate", "N", "d", "λ", "t", "queue_length"}
+    for name, dataset, needed in (("simulated", simulated, dims), ("fluid", fluid, dims - {"replicate", "N"})):
+        there = set(dataset["occupancy"].dims) if isinstance(dataset, xr.Dataset) and "occupancy" in dataset else set()
+        if there != needed or not all(dim in dataset.indexes for dim in needed):
+            raise ValueError(
+                f"{name} = {show(dataset)}: must be a dataset with occupancy on {', '.join(sorted(needed))}"
+            )
     for dim in ("λ", "t"):
         if not simulated.indexes[dim].equals(fluid.indexes[dim]):
             raise ValueError(f"{dim}: simulation and fluid path must share it")

@@ -17,10 +17,18 @@ import numpy as np
 import xarray as xr
 
 from dchoices.variables import DIMENSIONS, VARIABLES, describe
+from dchoices.wording import one_line
 
 
 class DatasetError(Exception):
     """A dataset that is damaged, unregistered or cannot be merged; the message names file and cause."""
+
+
+def contents(array: xr.DataArray) -> tuple[str, np.ndarray]:
+    """Return the type of an array's values, the same for however text is held, and the values."""
+    if array.dtype.kind in "OUT":
+        return "text", array.values.astype(str)
+    return array.dtype.str, np.ascontiguousarray(array.values)
 
 
 def content_hash(dataset: xr.Dataset) -> str:
@@ -28,8 +36,7 @@ def content_hash(dataset: xr.Dataset) -> str:
     digest = hashlib.sha256()
     for name in sorted(map(str, dataset.variables)):
         array = dataset[name]
-        values = array.values.astype(str) if array.dtype.kind in "OUT" else np.ascontiguousarray(array.values)
-        kind = "text" if array.dtype.kind in "OUT" else array.dtype.str
+        kind, values = contents(array)
         digest.update(repr((name, array.dims, array.shape, kind)).encode())
         digest.update("\0".join(values.ravel()).encode() if kind == "text" else values.tobytes())
     return digest.hexdigest()
@@ -69,6 +76,8 @@ def write(dataset: xr.Dataset, path: str | os.PathLike, attrs: dict[str, Any] | 
         If a dimension or variable is not registered, a coordinate repeats, or a value is not finite.
     """
     target = Path(path)
+    if target.is_dir() or not target.name:
+        raise DatasetError(f"{target}: is a folder, must be a file to write")
     dataset = dataset.assign_attrs({**dataset.attrs, **(attrs or {})})
     _check(dataset, str(target))
     describe(dataset)
@@ -158,8 +167,8 @@ def main(arguments: Sequence[str]) -> int:
     out, *parts = arguments
     try:
         write(merge(parts), out)
-    except (DatasetError, FileNotFoundError) as error:
-        print(error, file=sys.stderr)
+    except (DatasetError, OSError) as error:
+        print(one_line(str(error)), file=sys.stderr)
         return 1
     return 0
 

@@ -47,10 +47,7 @@ def server_speeds(speeds: Any, N: int) -> np.ndarray:
         if not abs(shares.sum() - 1) <= starts.SUM_TOLERANCE:
             raise ValueError(f"speeds: fractions of servers sum to {shares.sum():.12g}, must sum to 1")
         return np.sort(np.repeat(values, starts.counts(shares / shares.sum(), N)))
-    try:
-        given = np.array(speeds, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"speeds = {speeds!r}: must be N numbers > 0, or fractions of servers by speed") from None
+    given = validation.array("speeds", speeds, "N numbers > 0, or fractions of servers by speed", MAX_SERVERS)
     if given.shape != (N,):
         raise ValueError(f"speeds with shape {given.shape}: must be N = {N} numbers > 0")
     if not (np.isfinite(given) & (given > 0)).all():

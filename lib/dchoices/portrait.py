@@ -11,6 +11,7 @@ import xarray as xr
 from dchoices import validation
 from dchoices.theory.fluid import fluid_path
 from dchoices.variables import describe
+from dchoices.wording import show
 
 
 def phase_portrait(
@@ -40,6 +41,10 @@ def phase_portrait(
     """
     loads, ds = validation.several("lam", lam, validation.load), validation.several("d", d, validation.probes)
     grid = validation.time_grid(t)
+    validation.mapping("starts", starts, "name to a start")
+    if not all(isinstance(name, str) for name in starts):
+        raise ValueError(f"starts = {show(starts)}: must have names as keys")
+    validation.points("starts, lam, d and t", len(starts) * len(ds) * len(loads) * (grid.size + validation.PATH))
     shape = (len(starts), len(ds), len(loads), grid.size)
     busy, waiting, known = np.empty((3, *shape))
     mode = np.empty(shape, np.int64)

@@ -8,6 +8,7 @@ servers noise of size N^(-1/2) keeps y from 0, at a size N^(-1/(Q+1)) that it fo
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +22,14 @@ from dchoices.progress import progress_bar
 from dchoices.simulation import FEWEST_JOBS, stack, stream
 from dchoices.theory.closed_forms import fixed_point, optimality_threshold, switch_load
 from dchoices.variables import describe
+from dchoices.wording import show
 
 POLICY = "sq-memory"
 # Where a load lies: the level Q of the step that it is at or beside.
 REGIMES = {"below": 1, "threshold": 1, "above": 1, "step-2": 2, "step-3": 3}
 # Of the threshold, where the load of the regime `below` is.
 WELL_BELOW = 0.8
+MOST_LEVELS = 60  # of `step_response`
 # Discarded at the start, in units of the longer of 1/(1-λ) and N^((Q-1)/(Q+1)). The start has y = 0, the largest y
 # that is likely is reached in about 0.4 of the latter.
 WARM_UP = 4.0
@@ -95,8 +98,9 @@ def finite_size(regimes: Mapping[str, Mapping[str, Any]], replicates: int = 20, 
     ValueError
         If an argument is out of range, or a system has too few events for its warm-up.
     """
-    replicates = validation.integer("replicates", replicates, 4)
-    seed = validation.integer("seed", seed, 0)
+    replicates = validation.replicates(replicates, 4)
+    seed = validation.seed(seed)
+    validation.mapping("regimes", regimes, "regime to what to run it on")
     checked = {name: _checked(name, given) for name, given in regimes.items()}
     asked = [(name, offset) for name, given in checked.items() for offset in given["offsets"]]
     labels = [point_label(*point) for point in asked]
@@ -108,6 +112,9 @@ def finite_size(regimes: Mapping[str, Mapping[str, Any]], replicates: int = 20, 
         for given in [checked[name]]
         for N, d in itertools.product(given["N"], given["d"])
     ]
+    validation.events("events", max(s.events for s, _ in planned), sum(s.events for s, _ in planned),
+                      replicates * len(planned))  # fmt: skip
+    validation.numbers("replicates", 100 * replicates)
     # One system that is flagged leaves its ladder inconclusive: at 0.001 for each, chance would do that to one study in
     # eight or so.
     level = (1 - statistics.CONFIDENCE) / len(planned)
@@ -125,15 +132,26 @@ def finite_size(regimes: Mapping[str, Mapping[str, Any]], replicates: int = 20, 
 
 def _checked(regime: str, given: Mapping[str, Any]) -> dict[str, Any]:
     validation.choice("regime", regime, REGIMES)
-    offsets = [float(x) for x in given.get("offsets", [0.0])]
+    validation.mapping(f"regimes[{regime!r}]", given, "key to its value")
+    if not {"d", "N", "events"} <= set(given) <= {"d", "N", "events", "offsets"}:
+        raise ValueError(
+            f"regimes[{regime!r}] has {show(sorted(map(str, given)))}: must have d, N, events, maybe offsets"
+        )
+    offsets = validation.several("offsets", given.get("offsets", [0.0]), _offset)
     if any(offsets) and regime in ("below", "above"):
-        raise ValueError(f"offsets = {offsets}: regime {regime!r} is at no step, must be [0]")
+        raise ValueError(f"offsets = {show(offsets)}: regime {regime!r} is at no step, must be [0]")
     return {
         "d": validation.several("d", given["d"], validation.probes),
         "N": validation.several("N", given["N"], validation.servers),
         "offsets": offsets,
         "events": validation.positive("events", given["events"]),
     }
+
+
+def _offset(value: Any, name: str) -> float:
+    if not math.isfinite(number := validation.real(value)):
+        raise ValueError(f"{name} = {show(value)}: must be finite numbers")
+    return number
 
 
 def point_label(regime: str, offset: float = 0.0) -> str:
@@ -233,6 +251,11 @@ def _samples(
     }
 
 
+def _beside(step: float, part: float) -> float:
+    load = step + part * (1 - step)
+    return validation.load(load, f"closeness = {abs(part):g} makes a load")
+
+
 def step_response(levels: Sequence[int], d: Sequence[int], closeness: Sequence[float]) -> xr.Dataset:
     """Return how the mean response time of the fluid limit leaves its value at the steps of the bound.
 
@@ -257,14 +280,18 @@ def step_response(levels: Sequence[int], d: Sequence[int], closeness: Sequence[f
     ValueError
         If an argument is out of range, or a load is not in (0, 1).
     """
+    levels = validation.several("levels", levels, lambda value, name: validation.integer(name, value, 0, MOST_LEVELS))
+    d = validation.several("d", d, validation.probes)
+    closeness = validation.several("closeness", closeness, validation.fraction)
+    validation.points("levels, d and closeness", 2 * len(levels) * len(d) * len(closeness), validation.PATH)
     signs = {"below": -1, "above": 1}
     values = np.empty((2, len(levels), len(d), len(closeness)))
     for (b, level), (c, probes) in itertools.product(enumerate(levels), enumerate(d)):
+        if (level, probes) == (1, 1):
+            raise ValueError("levels = 1: the bound steps at a load of 0 for d = 1, must be 0 or at least 2")
         step = switch_load(level, probes) if level else regime_load("above", probes, 1)
         at_step = float(fixed_point(step, probes).mean_response_time)
         for (a, sign), (e, part) in itertools.product(enumerate(signs.values()), enumerate(closeness)):
-            values[a, b, c, e] = (
-                float(fixed_point(step + sign * part * (1 - step), probes).mean_response_time) - at_step
-            )
+            values[a, b, c, e] = float(fixed_point(_beside(step, sign * part), probes).mean_response_time) - at_step
     coords = {"side": list(signs), "step": list(levels), "d": list(d), "closeness": list(closeness)}
     return describe(xr.Dataset({"response_step": (("side", "step", "d", "closeness"), np.abs(values))}, coords))

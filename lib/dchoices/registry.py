@@ -13,6 +13,7 @@ import numpy as np
 from dchoices import validation
 from dchoices.kernels import codes
 from dchoices.theory import closed_forms
+from dchoices.wording import one_line, shorten, show
 
 
 def _two_a_probe(N: int, probes: int, idle: float) -> float:
@@ -137,12 +138,11 @@ def numbers_of_probes(chosen: Sequence[Policy], sizes: Sequence[int], d: Any) ->
     """
     if len({policy.takes_d for policy in chosen}) > 1:
         without = next(policy.name for policy in chosen if not policy.takes_d)
-        raise ValueError(
-            f"policy = {[policy.name for policy in chosen]}: {without!r} has no d, must be run on its own with d = 0"
-        )
+        names = show([policy.name for policy in chosen])
+        raise ValueError(f"policy = {names}: {without!r} has no d, must be run on its own with d = 0")
     if not chosen[0].takes_d:
         if validation.several("d", d, lambda value, name: validation.integer(name, value, 0)) != [0]:
-            raise ValueError(f"d = {d!r}: policy {chosen[0].name!r} has no d, must be 0")
+            raise ValueError(f"d = {show(d)}: policy {chosen[0].name!r} has no d, must be 0")
         return [0]
     ds = validation.several("d", d, validation.probes)
     if any(policy.distinct for policy in chosen) and max(ds) > min(sizes):
@@ -164,8 +164,8 @@ def register_policy(
 ) -> None:
     """Add a policy without memory, given by a function that numba can compile.
 
-    It compiles when it first runs (some seconds, in every process: numba cannot tell from its cache that a function
-    has changed). It then has a place in `policies`, `simulate` and `stationary` like the others.
+    It compiles here and when it first runs (some seconds, in every process: numba cannot tell from its cache that a
+    function has changed). It then has a place in `policies`, `simulate` and `stationary` like the others.
 
     Parameters
     ----------
@@ -185,14 +185,19 @@ def register_policy(
     Raises
     ------
     ValueError
-        If the name is taken by a built-in policy or malformed, or an argument has the wrong type.
+        If the name is taken by a built-in policy or malformed, an argument has the wrong type, or numba cannot compile
+        the function.
     """
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-        raise ValueError(f"name = {name!r}: must be lower-case letters, digits and single hyphens")
+        raise ValueError(f"name = {show(name)}: must be lower-case letters, digits and single hyphens")
     if name in {policy.name for policy in _BUILT_IN}:
-        raise ValueError(f"name = {name!r}: is a built-in policy, choose another name")
+        raise ValueError(f"name = {name!r}: is a built-in policy, must be another name")
     if not callable(choose):
-        raise ValueError(f"choose = {choose!r}: must be a function of (at_least, d, rng)")
+        raise ValueError(f"choose = {show(choose)}: must be a function of (at_least, d, rng)")
+    if not isinstance(description, str) or not description.isprintable():
+        raise ValueError(f"description = {show(description)}: must be a line of text")
+    if not isinstance(takes_d, bool):
+        raise ValueError(f"takes_d = {show(takes_d)}: must be True or False")
     _REGISTRY[name] = Policy(
         name, description, takes_d=takes_d, messages_per_job=_messages(messages_per_job), choose=_jitted(choose),
         fixed_point=_one_job_at_most, fluid="", code=codes.USER,
@@ -200,13 +205,29 @@ def register_policy(
 
 
 def _messages(given: Any) -> Callable[[int, int, float], float]:
-    if callable(given):
-        return given
-    number = validation.positive("messages_per_job", given, zero=True)
-    return lambda N, probes, idle: number
+    def messages(N: int, probes: int, idle: float) -> float:
+        return validation.positive("messages_per_job", given(N, probes, idle) if callable(given) else given, zero=True)
+
+    if not callable(given):
+        messages(1, 0, 0.0)  # refuses now what it would refuse later
+    return messages
 
 
-def _jitted(choose: Callable[..., int]) -> Callable[..., int]:
+def _jitted(choose: Any) -> Callable[..., int]:
+    """Return a user's function as numba compiles it, compiled: what is wrong with it shows at once."""
+    import numba
+
     from dchoices.kernels.jit import uncached_kernel
 
-    return choose if hasattr(choose, "py_func") else uncached_kernel(choose)
+    try:
+        jitted: Any = choose if hasattr(choose, "py_func") else uncached_kernel(choose)
+        if not hasattr(jitted, "py_func"):  # numba is switched off
+            return jitted
+        jitted.compile((numba.int64[::1], numba.int64, numba.uint64[::1]))
+    except (numba.core.errors.NumbaError, TypeError) as cause:  # the latter for what is no function of Python
+        reason = shorten(one_line(str(cause)), 400)
+        raise ValueError(f"choose = {show(choose)}: must be a function that numba can compile: {reason}") from cause
+    (found,) = {overload.signature.return_type for overload in jitted.overloads.values()}
+    if not isinstance(found, numba.types.Integer):
+        raise ValueError(f"choose = {show(choose)}: must return an integer, the queue length, and returns {found}")
+    return jitted

@@ -13,6 +13,7 @@ from dchoices.theory.closed_forms import fixed_point_state
 from dchoices.theory.fluid import fluid_path
 from dchoices.theory.spectrum import spectral_gap
 from dchoices.variables import describe
+from dchoices.wording import show
 
 # What a path errs in a unit of time, in its full state, is below ERROR_RATE, as settled paths show; it lives for a
 # relaxation time, or a thousand service times if that is less.
@@ -58,6 +59,9 @@ def distance_to_fixed_point(path: xr.Dataset) -> xr.DataArray:
     xarray.DataArray
         On t.
     """
+    known = isinstance(path, xr.Dataset) and "state" in path and {"lam", "d"} <= set(path.attrs)
+    if not known:
+        raise ValueError(f"path = {show(path)}: must be a dataset from fluid_path, of the policy 'sq-memory'")
     limit = fixed_point_state(path.attrs["lam"], path.attrs["d"])
     beyond = path.sizes["i"] - len(limit)  # a path has at least the levels of its fixed point
     return 0.5 * abs(path.state - np.pad(limit, (0, beyond))).sum(("i", "j"))
@@ -160,7 +164,12 @@ def relaxation_rates(
         If an argument is out of range, or a path starts within `SETTLED` of its fixed point.
     """
     loads, ds = validation.several("lam", lam, validation.load), validation.several("d", d, validation.probes)
+    if not isinstance(start, str | list | tuple) or not start:
+        raise ValueError(f"start = {show(start)}: must be the name of a start, or a list of names and matrices")
     begins = [start] if isinstance(start, str) else list(start)
+    if len({starts.label(begin) for begin in begins}) < len(begins):
+        raise ValueError(f"start = {show(start)}: must not hold a start twice")
+    validation.points("start, lam and d", len(begins) * len(ds) * len(loads), 10 * validation.PATH)
     shape = (len(begins), len(ds), len(loads))
     measured, left, settled = np.empty((len(Decay._fields), *shape)), np.empty(shape), np.empty(shape, np.int8)
     for at in np.ndindex(shape):

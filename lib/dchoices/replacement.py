@@ -15,7 +15,7 @@ from dchoices.simulation import stream
 from dchoices.variables import describe
 
 POLICIES = ("sq", "sq-memory")  # that are also run with d different probes
-SPARE_LEVELS = 64  # above the start: observations that no system with memory comes near
+SPARE_LEVELS = 64  # above the start: observations that few systems come near; a run that does begins anew with more
 
 
 def replacement_gap(
@@ -63,9 +63,11 @@ def replacement_gap(
     ds = registry.numbers_of_probes([registry.get(f"{name}-distinct") for name in names], sizes, d)
     loads = validation.several("lam", lam, validation.load)
     t_end, warm_up = validation.observed_until(t_end, warm_up)
-    replicates, seed = validation.integer("replicates", replicates, 2), validation.integer("seed", seed, 0)
+    replicates, seed = validation.replicates(replicates, 2), validation.seed(seed)
     expected = t_end * replicates * len(names) * len(ds) * sum(sizes) * sum(1 + x for x in loads)
-    validation.events("t_end", t_end, expected)
+    runs = replicates * len(names) * len(ds) * len(sizes) * len(loads)
+    validation.events("N, t_end and replicates", (max(sizes), t_end, replicates), expected, runs)
+    validation.numbers("replicates", runs)
     shape = (len(names), len(sizes), len(ds), len(loads))
     samples = np.empty((replicates, *shape))
     with progress_bar(expected, "replacement") as progress:
@@ -85,24 +87,38 @@ def replacement_gap(
     return describe(xr.Dataset(arrays, coords, attrs))
 
 
-def _gap(policy: str, N: int, d: int, lam: float, t_end: float, warm_up: float, key: np.random.SeedSequence) -> float:
+def _gap(
+    policy: str,
+    N: int,
+    d: int,
+    lam: float,
+    t_end: float,
+    warm_up: float,
+    key: np.random.SeedSequence,
+    spare: int = SPARE_LEVELS,
+) -> float:
     """Return the difference of the mean response times over one replicate."""
     rng = sfc64.initial_state(key)
-    servers, end = _start(policy, N, d, lam)
+    servers, end = _start(policy, N, d, lam, spare)
     memory = registry.get(policy).memory
     rate = N * (1 + lam)
     for duration in (warm_up, t_end - warm_up):
         arrivals, more, left = pair.run(memory, d, lam, round(rate * duration), servers, end, rng)
         if left:
-            raise RuntimeError(f"an observation is {SPARE_LEVELS} jobs above the start")
+            return _gap(policy, N, d, lam, t_end, warm_up, key, 4 * spare)
     return more / max(arrivals, 1)
 
 
-def _start(policy: str, N: int, d: int, lam: float) -> tuple[np.ndarray, np.ndarray]:
+def _start(policy: str, N: int, d: int, lam: float, spare: int) -> tuple[np.ndarray, np.ndarray]:
     """Return both systems at the fluid fixed point, as `pair.run` takes them."""
     fractions = starts.fractions("fixed-point", registry.get(policy), lam, d)
+    if len(fractions) > validation.MAX_LEVELS:
+        raise ValueError(
+            f"lam = {lam!r}: the start has {len(fractions)} queue lengths at d = {d} without memory, must be at most "
+            f"{validation.MAX_LEVELS}"
+        )
     counts = starts.counts(fractions if fractions.ndim == 2 else np.diag(fractions), N)
     observation, queue = (np.repeat(level, counts.T[counts.T > 0]) for level in np.nonzero(counts.T))
     line = np.arange(N)
-    end = np.searchsorted(observation, np.arange(len(counts) + SPARE_LEVELS), side="right")
+    end = np.searchsorted(observation, np.arange(len(counts) + spare), side="right")
     return np.stack([[array, array] for array in (queue, observation, line, line)]), np.stack([end, end])

@@ -10,6 +10,7 @@ from typing import Any
 
 from dchoices import validation
 from dchoices.kernels import codes
+from dchoices.wording import show
 
 LOG_TIMES = (-40.0, 4.0)  # logarithm of an exponential time of mean 1, but for a probability of 1e-17
 MOST_STAGES = 1000  # each costs a logarithm per job; such a law is deterministic to three per cent
@@ -62,11 +63,11 @@ def _within(above: float, most: float, reason: str) -> Callable[[str, Any], floa
     """Return a check for a number in (above, most]."""
 
     def check(name: str, value: Any) -> float:
-        if not validation.is_real(value) or not above < value <= most:
+        if not above < (number := validation.real(value)) <= most:
             raise ValueError(
-                f"{name} = {value!r}: must be a number greater than {above:g} and at most {most:g} ({reason})"
+                f"{name} = {show(value)}: must be a number greater than {above:g} and at most {most:g} ({reason})"
             )
-        return float(value)
+        return number
 
     return check
 
@@ -163,7 +164,7 @@ def service_law(name: str, **parameters: Any) -> ServiceLaw:
     checks, make = _LAWS[validation.choice("service", name, _LAWS)]
     if set(parameters) != set(checks):
         call = ", ".join([repr(name), *(f"{field}=…" for field in checks)])
-        raise ValueError(f"service = {name!r} with parameters {sorted(parameters)}: must be service_law({call})")
+        raise ValueError(f"service = {name!r} with parameters {show(sorted(parameters))}: must be service_law({call})")
     checked = {field: check(field, parameters[field]) for field, check in checks.items()}
     return ServiceLaw(name, tuple(checked.items()), *make(**checked))
 
@@ -180,7 +181,7 @@ def as_law(service: Any) -> ServiceLaw:
         return service
     label = re.fullmatch(r"(\w+)(?:\((\w+)=([^,()]+)\))?", service) if isinstance(service, str) else None
     if label is None:
-        raise ValueError(f"service = {service!r}: must be the name of a law, its label or what service_law returns")
+        raise ValueError(f"service = {show(service)}: must be the name of a law, its label or what service_law returns")
     name, parameter, value = label.groups()
     return service_law(name, **{parameter: _number(value)}) if parameter else service_law(name)
 

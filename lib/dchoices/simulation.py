@@ -15,16 +15,18 @@ import numpy as np
 import xarray as xr
 
 from dchoices import per_server, registry, starts, statistics, validation
-from dchoices.lumped import LumpedChain
+from dchoices.lumped import SPARE_LEVELS, LumpedChain
 from dchoices.per_server import PerServerSystem
 from dchoices.progress import EventBar, progress_bar
 from dchoices.registry import Policy
 from dchoices.service import ServiceLaw, as_law
 from dchoices.theory.closed_forms import queue_bound
 from dchoices.variables import describe
+from dchoices.wording import show
 
 SAMPLE_STEP = 0.5  # mean service times between two samples of a stationary run; occupancies hardly move in less
 FEWEST_JOBS = 100  # expected in a measured window; with fewer, shares of jobs mean nothing
+OF_A_RUN = 100  # numbers that a replicate returns, at least
 RESPONSE_TIMES = np.arange(0.0, 20.5, 0.5)  # default grid of the response-time tail, in mean service times
 
 
@@ -127,11 +129,13 @@ def simulate(
     chosen = registry.get(policy)
     sizes, ds, loads = _axes([chosen], N, d, lam)
     grid = validation.time_grid(t)
-    replicates = validation.integer("replicates", replicates, 1)
-    seed = validation.integer("seed", seed, 0)
+    replicates = validation.replicates(replicates, 1)
+    seed = validation.seed(seed)
     steps = np.diff(grid, prepend=0.0)
     expected = grid[-1] * replicates * sum(n * (1 + x) for n in sizes for x in loads) * len(ds)
-    validation.events("t", grid[-1], expected)
+    paths = replicates * len(sizes) * len(ds) * len(loads)
+    validation.events("N, t and replicates", (max(sizes), float(grid[-1]), replicates), expected, paths * grid.size)
+    validation.numbers("replicates and t", 4 * paths * grid.size * (starts.levels(start) + SPARE_LEVELS))
     runs = []
     with progress_bar(expected, f"simulate {policy}") as progress:
         for replicate, servers, probes, load in itertools.product(range(replicates), sizes, ds, loads):
@@ -325,8 +329,8 @@ def stationary(
     warm_ups = _per_load("warm_up", warm_up, loads, zero=True)
     # Two equal halves, for the check of the warm-up.
     samples = [2 * max(1, round(time / SAMPLE_STEP / 2)) for time in _per_load("horizon", horizon, loads)]
-    replicates = validation.integer("replicates", replicates, 2)
-    seed = validation.integer("seed", seed, 0)
+    replicates = validation.replicates(replicates, 2)
+    seed = validation.seed(seed)
     grid = validation.time_grid(response_time, "response_time")
     by_size = _speeds(chosen, sizes, ds, loads, law, speeds)
     for load, count in zip(loads, samples, strict=True):
@@ -338,8 +342,12 @@ def stationary(
     # Events per server and time: uniformised in the lumped chain, arrivals alone per server.
     rates = [x if by_size else 1 + x for x in loads]
     time = sum(rate * (w + n * SAMPLE_STEP) for rate, w, n in zip(rates, warm_ups, samples, strict=True))
-    expected = time * replicates * len(names) * len(ds) * sum(sizes)
-    validation.events("warm_up and horizon", f"{max(warm_ups):g} and {max(samples) * SAMPLE_STEP:g}", expected)
+    systems = replicates * len(names) * len(ds)
+    expected = time * systems * sum(sizes)
+    times = (max(sizes), max(warm_ups), max(samples) * SAMPLE_STEP, replicates)
+    validation.events("N, warm_up, horizon and replicates", times, expected, systems * len(sizes) * sum(samples))
+    held = replicates * (OF_A_RUN + grid.size) + systems // replicates * len(sizes) * len(loads) * 2 * grid.size
+    validation.numbers("replicates and response_time", held)
     # Servers that work at one speed are busy for a share λ of the time, whatever the policy and the law of service.
     controlled = speeds is None and replicates >= 3
     cells = []
@@ -418,9 +426,12 @@ def _engine(
 
 def _per_load(name: str, value: Any, loads: list[float], zero: bool = False) -> list[float]:
     """Return one time for each load, from one for all or a list."""
-    times = list(value) if np.ndim(value) else [value] * len(loads)
-    if len(times) != len(loads):
-        raise ValueError(f"{name} holds {len(times)} times: must be one, or one for each of the {len(loads)} loads")
+    one = not isinstance(value, list | tuple | np.ndarray) or getattr(value, "ndim", 1) == 0
+    if not one and len(value) != len(loads):
+        raise ValueError(
+            f"{name} = {show(value)}: holds {len(value)} times, must be one, or one for each of the {len(loads)} loads"
+        )
+    times = [value] * len(loads) if one else list(value)
     return [validation.positive(name, time, zero) for time in times]
 
 

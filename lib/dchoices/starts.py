@@ -10,6 +10,7 @@ import numpy as np
 
 from dchoices import validation
 from dchoices.registry import Policy
+from dchoices.wording import show
 
 SUM_TOLERANCE = 1e-9  # a start is refused when its fractions miss 1 by more; rounding in user code stays below
 MAX_RANDOM = 12  # the largest m of a random start, as of the others that are given by a name
@@ -22,9 +23,10 @@ def overloaded(m: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        If m is no integer >= 0.
+        If m is no integer in [0, 999].
     """
-    return _all_at(validation.integer("m", m, 0), m)
+    m = _jobs(m)
+    return _all_at(m, m)
 
 
 def stale(m: int) -> np.ndarray:
@@ -33,9 +35,9 @@ def stale(m: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        If m is no integer >= 0.
+        If m is no integer in [0, 999].
     """
-    return _all_at(0, validation.integer("m", m, 0))
+    return _all_at(0, _jobs(m))
 
 
 def random_start(m: int) -> np.ndarray:
@@ -79,13 +81,18 @@ def mixed(shares: Any, observation: int | None = None) -> np.ndarray:
     ValueError
         If the shares are no distribution, or the observation is below a queue.
     """
-    column = np.asarray(shares)
+    allowed = "a list of fractions p_0, p_1, …"
+    column = validation.array("shares", shares, allowed, validation.MAX_LEVELS)
     if column.ndim != 1 or column.size == 0:
-        raise ValueError(f"shares = {shares!r}: must be a list of fractions p_0, p_1, …")
+        raise ValueError(f"shares = {show(shares)}: must be {allowed}")
     if observation is None:
-        return _checked(np.diag(column))
-    levels = validation.integer("observation", observation, column.size - 1) + 1
-    return _checked(np.pad(column[:, None], ((0, 0), (levels - 1, 0))))
+        return _checked(np.diag(column), "shares")
+    levels = validation.integer("observation", observation, column.size - 1, validation.MAX_LEVELS - 1) + 1
+    return _checked(np.pad(column[:, None], ((0, 0), (levels - 1, 0))), "shares")
+
+
+def _jobs(m: Any) -> int:
+    return validation.integer("m", m, 0, validation.MAX_LEVELS - 1)
 
 
 def _all_at(i: int, j: int) -> np.ndarray:
@@ -120,13 +127,13 @@ def _named(name: str) -> np.ndarray:
     match = re.fullmatch(r"(overloaded|stale|random)-([0-9]|1[0-2])", name)
     if not match or name == "random-0":
         raise ValueError(
-            f"start = {name!r}: must be empty, fixed-point, overloaded-m, stale-m or random-m with m up to 12 "
+            f"start = {show(name)}: must be empty, fixed-point, overloaded-m, stale-m or random-m with m up to 12 "
             "(random-m from 1)"
         )
     return {"overloaded": overloaded, "stale": stale, "random": random_start}[match[1]](int(match[2]))
 
 
-def _checked(start: Any) -> np.ndarray:
+def _checked(start: Any, name: str = "start") -> np.ndarray:
     """Return a square matrix X[i, j] scaled to sum exactly to 1.
 
     Raises
@@ -134,27 +141,32 @@ def _checked(start: Any) -> np.ndarray:
     ValueError
         If it is no distribution over pairs i <= j.
     """
-    try:
-        given = np.asarray(start)
-    except ValueError:  # ragged
-        given = np.array("ragged")
-    if given.dtype.kind not in "iuf":
-        raise ValueError("start: must be a name or a matrix X[i, j] of fractions")
-    if given.ndim != 2 or given.size == 0:
-        raise ValueError(f"start with shape {given.shape}: must be a matrix X[i, j] of fractions")
+    given = validation.array(name, start, "a name or a matrix X[i, j] of fractions", validation.MAX_LEVELS**2)
+    if given.ndim != 2 or given.size == 0 or max(given.shape) > validation.MAX_LEVELS:
+        raise ValueError(
+            f"{name} with shape {given.shape}: must be a matrix X[i, j] of fractions, i, j < {validation.MAX_LEVELS}"
+        )
     square = np.zeros((max(given.shape),) * 2)
     square[: given.shape[0], : given.shape[1]] = given
-    _refuse("be finite and >= 0", ~np.isfinite(square) | (square < 0), square)
-    _refuse("be 0 for i > j, as an observation is never below the queue", np.tril(square, -1) != 0, square)
+    _refuse(name, "be finite and >= 0", ~np.isfinite(square) | (square < 0), square)
+    _refuse(name, "be at most 1", square > 1 + SUM_TOLERANCE, square)
+    _refuse(name, "be 0 for i > j, as an observation is never below the queue", np.tril(square, -1) != 0, square)
     if abs(square.sum() - 1) > SUM_TOLERANCE:
-        raise ValueError(f"start: fractions sum to {square.sum():.15g}, must sum to 1")
+        raise ValueError(f"{name}: fractions sum to {square.sum():.15g}, must sum to 1")
     return square / square.sum()
 
 
-def _refuse(rule: str, wrong: np.ndarray, matrix: np.ndarray) -> None:
+def _refuse(name: str, rule: str, wrong: np.ndarray, matrix: np.ndarray) -> None:
     """Raise on the first entry that is wrong."""
     for i, j in np.argwhere(wrong):
-        raise ValueError(f"start: X[{i}, {j}] = {matrix[i, j]:g}: must {rule}")
+        raise ValueError(f"{name}: X[{i}, {j}] = {matrix[i, j]:g}: must {rule}")
+
+
+def levels(start: Any) -> int:
+    """Return how many queue lengths and observations a start has, but for the fixed point, where it is 1."""
+    if isinstance(start, str):
+        return 1 if start == "fixed-point" else len(_named(start))
+    return len(_checked(start))
 
 
 def counts(fractions: np.ndarray, N: int) -> np.ndarray:

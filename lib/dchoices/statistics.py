@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from dchoices import validation
+
 CONFIDENCE = 0.95
 # A warm-up is flagged when the halves of the measured window differ beyond what chance does once in a thousand runs:
 # a study has hundreds of cells, and a stricter level would flag sound ones.
@@ -190,7 +192,21 @@ def total_variation(first: Any, second: Any) -> np.ndarray:
     first, second : float64[..., queue_length]
         Occupancies on the same leading axes.
     """
-    p, q = np.asarray(first), np.asarray(second)
+    p, q = (
+        validation.array(name, value, "occupancies, numbers with the queue length as last axis")
+        for name, value in (("first", first), ("second", second))
+    )
+    for name, value in (("first", p), ("second", q)):
+        if value.ndim == 0:
+            raise ValueError(f"{name} = {value}: must be occupancies, numbers with the queue length as last axis")
+        if not np.isfinite(value).all():
+            raise ValueError(f"{name}: must hold finite numbers")
+    try:
+        np.broadcast_shapes(p.shape[:-1], q.shape[:-1])
+    except ValueError:
+        raise ValueError(
+            f"first and second with shapes {p.shape} and {q.shape}: must have the same leading axes"
+        ) from None
     levels = max(p.shape[-1], q.shape[-1])
     p, q = (np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, levels - x.shape[-1])]) for x in (p, q))
     return 0.5 * np.abs(p - q).sum(axis=-1)

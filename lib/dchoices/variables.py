@@ -205,6 +205,48 @@ VARIABLES: dict[str, Variable] = {
 }  # fmt: skip
 
 
+# What another processor may change of a value (of one above 1, relatively), by its linear algebra and its logarithms.
+TOLERANCE = 1e-9
+# Nothing, if it is a sum, a quotient or a square root of counts: numpy rounds these everywhere alike.
+COUNTED = frozenset(
+    {
+        "occupancy",
+        "occupancy_std",
+        "occupancy_tail",
+        "observation_occupancy",
+        "dispatch_by_queue",
+        "dispatch_by_observation",
+        "dispatch_to_idle",
+        "dispatch_to_observation_zero",
+        "mass_above_bound",
+        "max_queue",
+        "messages_per_job",
+        "n_replacement",
+        "n_var_busy",
+        "n_var_known_idle",
+        "probes",
+        "sent_by_queue",
+        "sent_by_observation",
+    }
+)
+
+
+# Read off the last of a path, where its error is a thousandth of its distance: these have moved by up to 1e-4.
+ROUGH_TOLERANCE = 1e-3
+ROUGH = frozenset({"relaxation_rate", "relaxation_rate_error", "decay_exponent", "decay_exponent_error"})
+
+
+def tolerance(dataset: xr.Dataset, name: str) -> float:
+    """Return what another processor may change of a variable: 0 if it is made of counts.
+
+    A dataset without N is of the fluid model, which has none; jobs of given service laws come and go at times that are
+    drawn through logarithms.
+    """
+    if name in COUNTED and "N" in dataset.dims and "service" not in dataset.dims:
+        return 0.0
+    return ROUGH_TOLERANCE if name in ROUGH else TOLERANCE
+
+
 def describe(dataset: xr.Dataset) -> xr.Dataset:
     """Write the registered unit and description into the attributes of every variable; returns the dataset.
 

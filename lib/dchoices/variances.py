@@ -58,9 +58,16 @@ def fluctuations(
     sizes, ds = validation.several("N", N, validation.servers), validation.several("d", d, validation.probes)
     loads = validation.several("lam", lam, validation.load)
     t_end, warm_up = validation.observed_until(t_end, warm_up)
-    replicates, seed = validation.integer("replicates", replicates, 2), validation.integer("seed", seed, 0)
+    replicates, seed = validation.replicates(replicates, 2), validation.seed(seed)
     expected = t_end * replicates * sum(sizes) * len(ds) * sum(1 + x for x in loads)
-    validation.events("t_end", t_end, expected)
+    validation.events(
+        "N, t_end and replicates",
+        (max(sizes), t_end, replicates),
+        expected,
+        replicates * len(sizes) * len(ds) * len(loads),
+    )
+    # A sample is two numbers, and of the run under way two for each level.
+    validation.numbers("t_end and replicates", 2 * (replicates + 16) * (t_end - warm_up) / SAMPLE_STEP)
     shape = (len(sizes), len(ds), len(loads))
     values, widths = np.empty((2, *shape)), np.empty((2, *shape))
     with progress_bar(expected, "fluctuations") as progress:

@@ -344,7 +344,8 @@ def compared(rng, policies, sizes, loads, replicates):
         probes=("policy", [0 if name in ("random", "jsq", "jiq", "sq-log", "sq-sqrt") else 2 for name in policies]),
     )
     ds = ds.assign_coords(policy=list(policies), response_time=t)
-    return ds.assign_attrs(attrs("policies", policies=dict(zip(policies, ds["probes"].values.tolist(), strict=True))))
+    given = dict(zip(policies, ds["probes"].values.tolist(), strict=True))
+    return ds.assign_attrs(attrs("policies", policies=given) | {"replicates": replicates})
 
 
 def service(rng, laws, d, loads, replicates, N=10_000):

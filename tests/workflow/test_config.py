@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from dchoices import registry, service
-from dchoices.workflow import config
+from dchoices.workflow import config, estimates
 
 ROOT = Path(__file__).parents[2]
 GOOD = yaml.safe_load("""
@@ -88,7 +88,7 @@ D = ("studies", "constant_d")
         ((*T, "t_end"), -1, "trajectories.t_end = -1: must be a number greater than 0"),
         ((*T, "replicates"), 1, "trajectories.replicates = 1: must be an integer of at least 2"),
         (("seed",), -1, "seed = -1: must be an integer from 0 to 2^63 - 1"),
-        (("profile",), "My run", "profile = 'My run': must be a name of lower-case letters"),
+        (("profile",), "My run", "profile = 'My run': must be a name of up to 50 lower-case"),
         (("profile",), "reference", "profile = 'reference': must be a name"),
         # lists
         ((*T, "lam"), [], "trajectories.lam = []: must be a list of at least one value, each a number"),
@@ -166,7 +166,7 @@ D = ("studies", "constant_d")
         (("studies", "replacement", "d"), [11], "replacement.d = [11]: different servers are probed, must be at most"),
         (("studies", "bound_grid", "lam_points"), 1, "bound_grid.lam_points = 1: must be an integer from 2 to 1000000"),
         (("studies", "portrait", "starts", 1), [], "portrait.starts[1] = []: must be a list of the shares of servers"),
-        (("studies", "portrait", "starts", 1), [2, -1], "portrait.starts[1][1] = -1: must be a share of the servers"),
+        (("studies", "portrait", "starts", 1), [1, -1], "portrait.starts[1][1] = -1: must be a share of the servers"),
         (("studies", "portrait", "starts", 0), "empty", "portrait.starts[0] = 'empty': must be a list of the shares"),
         (("studies", "portrait", "starts", 1), [1.0], "portrait.starts = [[1], [1.0]]: must not hold [1.0] twice"),
         ((*V, "laws"), {}, "service.laws = {}: must be a mapping of at least one service law to its parameters"),
@@ -229,7 +229,18 @@ def test_whole_floats_become_integers():
         ("a: 1\nb: 2\na: 3\n", r"line 3: a: is given twice"),
         ("a: {b: 1, b: 2}\n", r"line 1: b: is given twice"),
         ("a: [1\n", r"is no valid YAML"),
-        ("a: !!python/object/apply:os.getcwd []\n", r"is no valid YAML"),
+        ("a: !!python/object/apply:os.getcwd []\n", r"line 1: tag .*os.getcwd'?: must not be given"),
+        ("a: !!int x\n", r"line 1: tag .*: must not be given"),
+        ("? [1, 2]\n: 1\n", r"line 1: key a list or mapping: must be a name"),
+        ("a:\n  1: 2\n", r"line 2: key '1': must be a name"),
+        ("a: &b [*b]\n", r"line 1: \*b: must not stand inside what it is an alias of"),
+        ("a: " + 21 * "[" + 21 * "]", r"more than 20 levels of lists and mappings"),
+        ("a: &a [" + 99 * "1, " + "1]\nb: &b [" + 99 * "*a, " + "*a]\n", r"line 2: more than 10000 values"),
+        ("a: 0x_\n", r"line 1: '0x_': must be a number"),
+        ("a: " + "9" * 5000, r"line 1: '9+…: must be a number of at most 60 characters"),
+        ("a: 1\n" * 40_001, r"more than 200000 bytes"),
+        ("__use_yte__: true\na: ?1 + 1\n", r"__use_yte__: must not be given"),
+        ("a: \0", r"is no valid YAML"),
     ],
 )
 def test_unreadable_files_are_refused(tmp_path, text, message):
@@ -326,7 +337,7 @@ def test_estimated_events():
     assert config.estimated_events(perturbed) == pytest.approx(2 * config.estimated_events(trajectories))
     laws = stationary | {"laws": {"exponential": {}, "deterministic": {}, "erlang": {"stages": 2}}}
     arrivals = 10 * 2 * (0.5 * (10 + 14) + 0.9 * (30 + 70))
-    expected = config.estimated_events(stationary) + 2 * config.PER_SERVER * arrivals
+    expected = config.estimated_events(stationary) + 2 * estimates.PER_SERVER * arrivals
     assert config.estimated_events(laws) == pytest.approx(expected)
     assert config.estimated_events({"d": [1], "lam_points": 9}) == 0
 
@@ -344,7 +355,8 @@ def test_command_refuses_with_one_line_and_exit_code_2(tmp_path, capsys):
     assert config.main([str(path)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == f"{path}: studies.trajectories.lam[2] = 1.2: must be a number greater than 0 and less than 1\n"
+    allowed = "a number greater than 0 and less than 1 (from 1e-9 to 1 - 1e-12)"
+    assert err == f"{path}: studies.trajectories.lam[2] = 1.2: must be {allowed}\n"
 
 
 def test_reading_the_plan_stays_light():

@@ -107,7 +107,7 @@ def test_kernels_leave_nothing_behind(runs):
         ),
         (PARAMETERS, "scale: 1", "p.yaml: missing parameter names; n.ipynb takes names, output, scale"),
         (PARAMETERS, "- scale", "p.yaml: must be a mapping"),
-        (PARAMETERS, "{", "p.yaml: cannot be read"),
+        (PARAMETERS, "{", "p.yaml: is no valid YAML"),
         ("scale = 1", "scale: 2", "n.ipynb: its parameters cell must have 'output'"),
         ("pass", "scale: 2", "n.ipynb: has no cell tagged 'parameters' with assignments"),
     ],

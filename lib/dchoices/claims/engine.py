@@ -28,6 +28,7 @@ from dchoices import datasets, statistics
 from dchoices.claims import resampling
 from dchoices.constant_d import unseen
 from dchoices.variables import VARIABLES
+from dchoices.wording import one_line
 
 CLAIM = "claim"  # the model name under which a check measures the claim itself
 
@@ -271,9 +272,10 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     data, target = Data(arguments[0]), Path(arguments[1])
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         records = [evaluate(entry, data, len(CLAIMS)) for entry in CLAIMS]
-    except (datasets.DatasetError, FileNotFoundError) as error:
-        print(error, file=sys.stderr)
+    except (datasets.DatasetError, OSError) as error:
+        print(one_line(str(error)), file=sys.stderr)
         return 1
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     temporary.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")

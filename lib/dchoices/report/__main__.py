@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -12,17 +13,19 @@ from dchoices.datasets import DatasetError
 from dchoices.report import pages, verdicts
 from dchoices.report.study import Study
 from dchoices.report.writer import Writer
+from dchoices.wording import one_line
 
 
 def write(data: Path, template: Path, out: Path) -> None:
     """Write report.html, report.pdf, claims.md and main-figure.svg for the run in `data`."""
+    text = template.read_text("utf-8")
     study = Study.read(data)
     out.mkdir(parents=True, exist_ok=True)
     # Drawing for print takes as long as the page. The data are sent: pickled figures would lose their options.
     with ProcessPoolExecutor(max_workers=1) as other:
         drawing = other.submit(pages.drawn, study)
         writer = Writer(study, out)
-        markdown = writer.fill(template.read_text("utf-8"))
+        markdown = writer.fill(text)
         page = pages.page(markdown, writer, template.parent)
         panels, story = drawing.result()
     outputs = {
@@ -44,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         write(given.data, given.template, given.out)
-    except (FileNotFoundError, DatasetError) as error:
-        print(error, file=sys.stderr)
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, DatasetError) as error:
+        print(one_line(str(error)), file=sys.stderr)
         return 1
     return 0
 

@@ -44,14 +44,21 @@ def needed(package: str = "dchoices") -> set[str]:
 def licence(name: str) -> str:
     """Return the licence of an installed package: what its metadata or the first line of its licence file say."""
     package = metadata.distribution(name)
-    stated = package.metadata.get("License-Expression")
-    if not stated:
-        kinds = [line.split(" :: ")[-1] for line in package.metadata.get_all("Classifier", []) if "License ::" in line]
-        files = [file for file in package.files or [] if file.name.startswith("LICENSE")]
-        stated = " or ".join(SPDX.get(kind, kind) for kind in kinds)
-        stated = stated or package.metadata.get("License") or (files[0].read_text() if files else "unknown")
-        stated = SPDX.get(first := stated.strip().splitlines()[0], first)
-    return f"{stated}, with {BUNDLED[name]}" if name in BUNDLED else stated
+    expression, free_text, classifiers = (
+        package.metadata.get_all(key, []) for key in ("License-Expression", "License", "Classifier")
+    )
+    kinds = [line.split(" :: ")[-1] for line in classifiers if "License ::" in line]
+    files = [file for file in package.files or [] if file.name.startswith("LICENSE")]
+    said = (
+        *expression,
+        " or ".join(SPDX.get(kind, kind) for kind in kinds),
+        *free_text,
+        *(file.read_text() for file in files),
+        "unknown",
+    )
+    first = next(text for text in said if text).strip().splitlines()[0]
+    found = SPDX.get(first, first)
+    return f"{found}, with {BUNDLED[name]}" if name in BUNDLED else found
 
 
 def by_licence() -> dict[str, list[str]]:

@@ -14,10 +14,14 @@ from scipy.optimize import brentq
 from dchoices import validation
 from dchoices.service import ServiceLaw, as_law
 from dchoices.variables import describe
+from dchoices.wording import show
 
 # λ is a double: the switch of the bound nearest to it, or a rounded expression for that switch such as 1 - 1/d,
 # lies within this many units in the last place, and counts as the switch itself.
 SWITCH_ULPS = 2
+MOST_ULPS = 1000
+LAST_SWITCH = 1e-14  # 1-λ of the last switch that is told from its neighbours
+MOST_LEVELS = 10**6  # of a memoryless fixed point; M/M/1 has 37/(1-λ)
 # The Laplace transforms of service laws are known to this relative error, some by quadrature. Closer to a step of the
 # bound, in units of 1-λ, a load counts as at it.
 STEP_GUARD = 1e-11
@@ -71,7 +75,7 @@ def queue_bound(lam: float, d: int, service: str | ServiceLaw = "exponential", u
     service : str or ServiceLaw
         "exponential", "deterministic", a law from `service_law`, or its label.
     ulps : int
-        0: the bound at the double `lam` itself.
+        At most 1000; 0: the bound at the double `lam` itself.
 
     Raises
     ------
@@ -81,7 +85,7 @@ def queue_bound(lam: float, d: int, service: str | ServiceLaw = "exponential", u
     lam, d, law = validation.load(lam), validation.probes(d), as_law(service)
     if law.name != "exponential":
         return _bound_of_law(lam, d, law)
-    ulps = validation.integer("ulps", ulps, 0)
+    ulps = validation.integer("ulps", ulps, 0, MOST_ULPS)
     # Near a switch the product falls as λ grows, so the most favourable λ within the ulps is the lowest: a/b.
     a, b = (Fraction(lam) - ulps * Fraction(math.ulp(lam))).as_integer_ratio()
     level = max(1, math.floor(-math.log1p(-lam) / math.log1p(lam * d)) - 1)
@@ -120,6 +124,11 @@ def switch_load(level: int, d: int) -> float:
         If an argument is out of range.
     """
     level, d = validation.integer("level", level, 1), validation.probes(d)
+    if level > -math.log(LAST_SWITCH) / math.log1p(d):
+        raise ValueError(
+            f"level = {show(level)}: the bound steps at 1-λ of about {d + 1}^-level at d = {d}, must be at least "
+            f"{LAST_SWITCH:g}"
+        )
     peak = max(0.0, (level * d - 1) / (d * (level + 1)))  # where the product is largest; it falls from there
     if level * d == 1:
         return 0.0
@@ -183,7 +192,17 @@ def sq_queue_length_pmf(lam: float, d: int) -> np.ndarray:
     """Return the memoryless SQ(d) fixed point p_i = s_i - s_{i+1}, s_i = λ^((d^i-1)/(d-1)) (λ^i for d = 1).
 
     Levels are kept until s_i < `TAIL_MASS`; the rest is added to the last one. (Mitzenmacher; Vvedenskaya et al.)
+
+    Raises
+    ------
+    ValueError
+        If there are more than `MOST_LEVELS`, as for d = 1 and a load close to 1.
     """
+    if d == 1 and (levels := math.log(TAIL_MASS) / math.log(lam)) > MOST_LEVELS:
+        raise ValueError(
+            f"lam = {lam!r}: with one probe and no memory it takes about {levels:.1e} queue lengths, must be at most "
+            f"{MOST_LEVELS:.0e}"
+        )
     tail = [1.0]
     exponent = 1.0
     while (mass := lam**exponent) >= TAIL_MASS:
@@ -267,6 +286,7 @@ def fixed_point_grid(lam: float | Sequence[float] | np.ndarray, d: int | Sequenc
         If an argument is out of range.
     """
     loads, ds = validation.several("lam", lam, validation.load), validation.several("d", d, validation.probes)
+    validation.points("lam and d", len(loads) * len(ds), validation.PATH)
     points = [[fixed_point(x, probes) for x in loads] for probes in ds]
     levels = max(point.sizes["i"] for row in points for point in row)
 

@@ -18,6 +18,7 @@ from dchoices import registry, validation
 from dchoices.variables import describe
 
 MOST_SERVERS = 5  # the number of states grows like buffer^(2N)/N!
+MAX_BUFFER = 10_000  # a layer of states for each job
 MAX_STATES = 1_500_000  # 300 thousand take half a GB and a few seconds
 # Jobs beyond the buffer are lost, and the mean queue misses a few times the truncated mass: with more than this the
 # numbers do not pass for those of the infinite system.
@@ -123,8 +124,10 @@ def _enumerate(
         If there are more than `MAX_STATES` states.
     """
     base = buffer + 1
-    if base ** (2 * N) > 2**63:
-        raise ValueError(_too_many(N, buffer))
+    of_one = base * (base + 1) // 2 if policy in MEMORY else base
+    # Of the multisets of N such servers two thirds or more are reached.
+    if (states := math.comb(of_one + N - 1, N)) > 2 * MAX_STATES or base ** (2 * N) > 2**63:
+        raise ValueError(f"buffer = {buffer}: about {states:.1e} states at N = {N}, must be at most {MAX_STATES:.1e}")
     weights = (base * base) ** np.arange(N)
     known = frontier = np.zeros(1, dtype=np.int64)  # the empty system
     triples: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -143,17 +146,13 @@ def _enumerate(
         frontier = np.setdiff1d(reached, known, assume_unique=True)
         known = np.sort(np.concatenate([known, frontier]), kind="stable")
         if known.size > MAX_STATES:
-            raise ValueError(_too_many(N, buffer))
+            raise ValueError(f"buffer = {buffer}: more than {MAX_STATES} states at N = {N}, must be smaller")
     source, target, rate = (np.concatenate(part) for part in zip(*triples, strict=True))
     queues, observations = np.divmod(known[:, None] // weights % (base * base), base)
     order = np.argsort(queues.sum(axis=1), kind="stable")
     place = np.argsort(order)
     row, column = place[np.searchsorted(known, source)], place[np.searchsorted(known, target)]
     return queues[order], observations[order], sparse.csr_matrix((rate, (row, column)), shape=(known.size,) * 2)
-
-
-def _too_many(N: int, buffer: int) -> str:
-    return f"buffer = {buffer}: more than {MAX_STATES} states at N = {N}, must be smaller"
 
 
 def _solve(rates: sparse.csr_matrix, jobs: np.ndarray) -> np.ndarray:
@@ -215,7 +214,7 @@ def _checked(N: int, d: int, policy: str) -> tuple[int, str]:
     ValueError
         If it is no built-in policy, or d does not fit it.
     """
-    known = registry.get(policy)
+    known, d = registry.get(policy), validation.integer("d", d, 0)
     if known.name not in POLICIES:
         raise ValueError(f"policy = {policy!r}: registered by a program, must be built in to be solved exactly")
     (d,) = registry.numbers_of_probes([known], [N], d)
@@ -236,7 +235,7 @@ def exact_stationary(
     lam : float
         Load λ in (0, 1).
     buffer : int
-        Highest observation (highest queue without memory); a job sent beyond it is lost.
+        Highest observation (highest queue without memory), at most 10^4; a job sent beyond it is lost.
     policy : str
         One of the built-in `policies`.
     tolerance : float
@@ -259,7 +258,7 @@ def exact_stationary(
         If the sweeps do not settle.
     """
     N, lam = validation.integer("N", N, 1, MOST_SERVERS), validation.load(lam)
-    buffer = validation.integer("buffer", buffer, 1)
+    buffer = validation.integer("buffer", buffer, 1, MAX_BUFFER)
     tolerance = validation.positive("tolerance", tolerance)
     probes, policy = _checked(N, d, policy)
     i, j, rates = _enumerate(policy, N, probes, lam, buffer)

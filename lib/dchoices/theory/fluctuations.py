@@ -34,6 +34,6 @@ def fluctuations_below_threshold(lam: float, d: int, found_variance: float | Non
     lam, d = validation.load(lam), validation.probes(d)
     if lam >= 1 - 1 / d:
         raise ValueError(f"lam = {lam}: must be below the threshold 1 - 1/d = {1 - 1 / d:g}")
-    v = 1 - 1 / d if found_variance is None else found_variance
+    v = 1 - 1 / d if found_variance is None else validation.positive("found_variance", found_variance, zero=True)
     delta = lam * d
     return lam, lam + (2 + v) / (2 * d) - (2 * delta + 1) / (d * (1 + delta))

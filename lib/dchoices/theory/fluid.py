@@ -8,12 +8,15 @@ import numpy as np
 import xarray as xr
 
 from dchoices import registry, starts, validation
+from dchoices.theory.closed_forms import queue_bound
 from dchoices.theory.fluid_memory import memory_path
 from dchoices.theory.fluid_memoryless import memoryless_path
 from dchoices.variables import describe
+from dchoices.wording import show
 
 # Below, the thresholds that say what counts as empty (1e-12) and as thin (1e-10) are no longer small.
 FINEST, COARSEST = 1e-10, 1e-3
+MOST_LEVELS = 100  # a path costs their square
 LONGEST = 1e5  # mean service times; see LONG_STEP in `dchoices.kernels.hybrid`
 
 
@@ -58,19 +61,24 @@ def fluid_path(
     chosen = registry.get(policy)
     if not chosen.fluid:
         known = [name for name in registry.policies() if registry.get(name).fluid]
-        raise ValueError(f"policy = {policy!r}: has no fluid model, must be one of {', '.join(known)}")
-    [d] = registry.numbers_of_probes([chosen], [validation.MAX_SERVERS], d)
+        raise ValueError(f"policy = {show(policy)}: has no fluid model, must be one of {', '.join(known)}")
+    [d] = registry.numbers_of_probes([chosen], [validation.MAX_SERVERS], validation.integer("d", d, 0))
     if grid[-1] > LONGEST:
         raise ValueError(f"t = {grid[-1]:g}: must be at most {LONGEST:g}")
-    tolerance = validation.positive("tolerance", tolerance)
-    if not FINEST <= tolerance <= COARSEST:
-        raise ValueError(f"tolerance = {tolerance:g}: must be from {FINEST:g} to {COARSEST:g}")
+    if not FINEST <= (precision := validation.real(tolerance)) <= COARSEST:
+        raise ValueError(f"tolerance = {show(tolerance)}: must be from {FINEST:g} to {COARSEST:g}")
     probes = d if chosen.takes_d else chosen.probes(1, d)
     initial = starts.fractions(start, chosen, lam, probes)
     if chosen.memory:
-        path = memory_path(initial, probes, lam, grid, tolerance)
+        if len(initial) > MOST_LEVELS:
+            raise ValueError(
+                f"start with {len(initial)} levels: must be at most {MOST_LEVELS} for a fluid path, whose cost "
+                "grows with their square"
+            )
+        validation.numbers("t", grid.size * (2 + max(len(initial), queue_bound(lam, probes))) ** 2)
+        path = memory_path(initial, probes, lam, grid, precision)
     else:
-        path = memoryless_path(chosen.fluid, initial, probes, lam, grid, tolerance)
+        path = memoryless_path(chosen.fluid, initial, probes, lam, grid, precision)
     levels = np.arange(path.occupancy.shape[1])
     by_level = {"t": grid, "queue_length": levels, "j": levels}
     outputs: dict[str, Any] = {
@@ -88,7 +96,7 @@ def fluid_path(
         "d": d,
         "policy": policy,
         "start": starts.label(start),
-        "tolerance": tolerance,
+        "tolerance": precision,
         "switch_times": [time for time, _ in path.switches],
         "switch_modes": [k for _, k in path.switches],
         "steps": path.steps,

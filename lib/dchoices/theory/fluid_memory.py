@@ -62,7 +62,8 @@ def memory_path(start: np.ndarray, d: int, lam: float, grid: np.ndarray, toleran
         parts.append(states[:reached])
         modes += [k] * reached
         steps += taken
-        if end == hybrid.STALLED or len(switches) == MAX_SWITCHES:
+        # Steps are counted for each call: one that reached a time goes on in another.
+        if (end == hybrid.STALLED and not reached) or len(switches) == MAX_SWITCHES:
             raise RuntimeError(
                 f"fluid path at λ = {lam}, d = {d}: stopped at t = {time} in mode {k} after {steps} steps "
                 f"and {len(switches)} switches"
@@ -71,7 +72,7 @@ def memory_path(start: np.ndarray, d: int, lam: float, grid: np.ndarray, toleran
             x, k = _rise(x, k)
         elif end == hybrid.FALL:
             k -= 1
-        if end != hybrid.ENDED:
+        if end in (hybrid.RISE, hybrid.FALL):
             switches.append((time, k))
     levels = max(part.shape[1] for part in parts)
     states = np.concatenate([_with_levels(part, levels) for part in parts])

@@ -12,14 +12,17 @@ goes up when level k is empty and p_{k+1} <= λ, down when p_k exceeds λ.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from dchoices import validation
 from dchoices.theory.fluid_result import FluidPath
 
 FIRST_LEVELS = 32  # doubled until the last one stays negligible
+MOST_LEVELS = 500  # that a path may come to: the cost grows with their square or more
 NEGLIGIBLE = 1e-12  # "p_k > 0" means above this, "p_k > λ" by more than this
 MAX_SWITCHES = 1000
 
@@ -63,9 +66,20 @@ def memoryless_path(
 
     Raises
     ------
+    ValueError
+        If the path comes to too many levels.
     RuntimeError
         If the integration fails or switches without end.
     """
+    # With one probe queues grow as those of M/M/1: at the most by the square root of the time, and as far as they are
+    # in equilibrium.
+    growth = min(8 * math.sqrt(2 * grid[-1]), math.log(NEGLIGIBLE) / math.log(lam)) if d == 1 and policy == "sq" else 0
+    if (reached := len(start) + growth) > MOST_LEVELS:
+        raise ValueError(
+            f"lam = {lam!r}, start and t: the path comes to about {reached:.0f} queue lengths, must be at most "
+            f"{MOST_LEVELS}"
+        )
+    validation.numbers("t", 3 * grid.size * (FIRST_LEVELS + 2 * reached))
     levels = max(FIRST_LEVELS, len(start) + 2)
     while True:
         path = _path(policy, np.pad(start, (0, levels - len(start))), d, lam, grid, tolerance)

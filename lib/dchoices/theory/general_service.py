@@ -17,11 +17,12 @@ from scipy.optimize import brentq
 
 from dchoices import validation
 from dchoices.service import ServiceLaw, as_law
-from dchoices.theory.closed_forms import STEP_GUARD
+from dchoices.theory.closed_forms import STEP_GUARD, queue_bound
 from dchoices.variables import describe
 
 # How close θ may come to δ, in units of it: the probability that has both cancels there.
 APART = 1e-6
+MOST_LEVELS = 100  # linear systems of twice this size are solved for each level
 
 
 def service_fixed_point(lam: float, d: int, service: str | ServiceLaw) -> xr.Dataset:
@@ -50,6 +51,11 @@ def service_fixed_point(lam: float, d: int, service: str | ServiceLaw) -> xr.Dat
         If an argument is out of range.
     """
     lam, d, law = validation.load(lam), validation.probes(d), as_law(service)
+    if (bound := queue_bound(lam, d, law)) > MOST_LEVELS:
+        raise ValueError(
+            f"lam = {lam!r}: queues go up to about {bound} at d = {d} with service {law.label}, must be at "
+            f"most {MOST_LEVELS}"
+        )
     pmf, to_idle = _settled(lam, d, law)
     levels = np.arange(pmf.size)
     return describe(

@@ -92,6 +92,10 @@ def loads_around_switch(level: int, d: int) -> list[float]:
     last = switch_load(level, d)
     if last == 0:
         raise ValueError(f"level = {level}: must be at least 2 for d = 1")
+    if last >= validation.LOADS[1]:
+        raise ValueError(
+            f"level = {level}: the bound steps at 1-λ = {1 - last:.1e} at d = {d}, must be more than 1e-12"
+        )
     while queue_bound(last, d, ulps=0) > level:
         last = math.nextafter(last, 0)
     while queue_bound(math.nextafter(last, 1), d, ulps=0) == level:
@@ -123,6 +127,7 @@ def bound_grid(lam: float | Sequence[float] | np.ndarray, d: int | Sequence[int]
         If an argument is out of range.
     """
     loads, ds = validation.several("lam", lam, validation.load), validation.several("d", d, validation.probes)
+    validation.points("lam and d", len(loads) * len(ds))
     shape = (len(ds), len(loads))
     level, exact = longest_queues(np.tile(loads, len(ds)), np.repeat(ds, len(loads)))
     bound = np.array([queue_bound(x, probes, ulps=0) for probes in ds for x in loads])

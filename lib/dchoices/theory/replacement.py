@@ -45,6 +45,8 @@ def replacement_limit(lam: float, d: int, policy: str = "sq-memory") -> float:
 
 
 def _memoryless(lam: float, d: int) -> float:
+    if d == 1:  # one probe is one server
+        return 0.0
     tail, shift, total = 1.0, 0.0, 0.0
     while tail >= TAIL_MASS:
         shift = lam * tail ** (d - 1) * (d * shift + d * (d - 1) / 2 * (1 - tail))

@@ -101,10 +101,10 @@ def relaxation_time(lam: float, d: int, N: int, policy: str = "sq-memory") -> fl
     ValueError
         If an argument is out of range, or the load is at a step of the bound.
     """
-    gap = spectral_gap(lam, d, policy)
+    gap, N = spectral_gap(lam, d, policy), validation.servers(N)
     if gap == 0:
         raise ValueError(f"lam = {lam!r}: relaxes algebraically, must not be at a step of the bound at d = {d}")
-    return max(1 / gap, 1 / (validation.servers(N) * (1 - math.sqrt(lam)) ** 2))
+    return max(1 / gap, 1 / (N * (1 - math.sqrt(lam)) ** 2))
 
 
 def spectral_gap(lam: float, d: int, policy: str = "sq-memory") -> float:

@@ -19,24 +19,23 @@ from typing import Any
 
 import yaml
 
+from dchoices.wording import show
 from dchoices.workflow import without_uri_checks
+from dchoices.workflow.estimates import CALL, estimated_calls, estimated_events, estimated_points
+from dchoices.workflow.reading import MAX_DEPTH, MAX_ITEMS, ConfigError, read, show_key, show_path
 
 SCHEMA = Path(__file__).resolve().parents[3] / "config" / "schema.json"
 NOT_PARAMETERS = ("split", "events")  # keys of a study that its notebook does not get
-CASES = ("d", "starts", "perturbation", "policies")  # what N and λ are run for, each
 FLUID_GRID = ("d", "lam", "t_end", "t_step")  # what fluid.nc and trajectories.nc share
 DISTINCT = ("sq-distinct", "sq-memory-distinct")  # policies that probe d different servers
+LAST_SWITCH = 1e-14  # 1-λ of the last step of the bound that can be told; as in `theory.closed_forms`
+MOST_STEPS = 10**5  # of a time grid
 STEP_TOLERANCE = 1e-9  # t_end / t_step may miss a whole number by rounding, not by more
 SUM_TOLERANCE = 1e-9  # as far as shares may miss 1, which is as far as `starts` lets them
-PER_SERVER = 25  # events of the lumped chain that cost as much time as an arrival run server by server
-# Relaxation time in heavy traffic, in units of 1/(1-λ), for estimates that need no linear algebra: that of SQ(2), the
-# longest but for M/M/1. With memory it is less, if λ is not next to a step of the bound.
-RELAXATION = 1.5
-SHOWN = 60  # characters of a value that an error message shows
-
-
-class ConfigError(ValueError):
-    """A configuration that must not run; the message is one line: file, field, value, what is allowed."""
+MOST_EVENTS = 1e14  # that a study may simulate, whatever its budget: two weeks of one core; as `validation.MAX_EVENTS`
+# States that a study may solve or hold: half an hour or a GB, and for a job of a simulation half a GB.
+MOST_POINTS = {"fixed_points": 1e5, "portrait": 1e7, "bound_grid": 1e7, "convergence": 1e7, "fluctuations": 1e7}
+MOST_POINTS_ELSE = 1e6
 
 
 @dataclass(frozen=True)
@@ -92,40 +91,6 @@ class Plan:
         return sum(job.events for job in self.jobs.values() if job.study == study)
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """A safe loader that refuses a key given twice (YAML keeps the last one without a word)."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = key_node.value
-            if key in seen and key_node.tag != "tag:yaml.org,2002:merge":
-                line = key_node.start_mark.line + 1
-                raise ConfigError(f"line {line}: {key}: is given twice, must be given once")
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-def read(path: str | Path) -> Any:
-    """Return the content of a YAML file.
-
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, is no YAML, or gives a key twice.
-    """
-    try:
-        return yaml.load(Path(path).read_text("utf-8"), _UniqueKeyLoader)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: must be text in UTF-8") from None
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: is no valid YAML: {' '.join(str(error).split())}") from None
-
-
 def make_plan(config: Any, source: str = "config") -> Plan:
     """Check a configuration and return its jobs.
 
@@ -147,15 +112,15 @@ def make_plan(config: Any, source: str = "config") -> Plan:
         studies = checked["studies"]
         budgets = {name: float(study["events"]) for name, study in studies.items() if "events" in study}
         plan = Plan(checked["profile"], budgets, jobs)
-        _check_budgets(plan)
+        _check_costs(plan)
     except ConfigError as error:
-        raise ConfigError(f"{source}: {error}") from None
+        raise ConfigError(f"{show_path(source)}: {error}") from None
     return plan
 
 
 def _check(config: Any) -> dict[str, Any]:
     """Return the configuration with whole floats as integers where the schema wants integers."""
-    _refuse_infinite(config, [])
+    _refuse_unfit(config, [])
     errors = list(_validator().iter_errors(config))
     if errors:
         # A misspelt key is also a missing key: the misspelling explains more.
@@ -168,13 +133,14 @@ def _check(config: Any) -> dict[str, Any]:
     _check_one_for_each_size(checked["studies"], "constant_d", ["warm_up", "horizon"])
     _check_distinct(checked["studies"]["policies"])
     _check_pairs(checked["studies"]["replacement"])
+    _check_levels("studies.convergence.levels", max(checked["studies"]["convergence"]["levels"]), checked["studies"])
     _check_shares("studies.portrait.starts", checked["studies"]["portrait"]["starts"])
     trajectories, fluid = checked["studies"]["trajectories"], checked["studies"]["fluid"]
     for key in FLUID_GRID:
         if fluid[key] != trajectories[key]:
             raise ConfigError(
-                f"studies.fluid.{key} = {_show(fluid[key])}: must be that of studies.trajectories, "
-                f"{_show(trajectories[key])}"
+                f"studies.fluid.{key} = {show(fluid[key])}: must be that of studies.trajectories, "
+                f"{show(trajectories[key])}"
             )
     return checked
 
@@ -199,17 +165,26 @@ def _resolve(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return definition
 
 
-def _refuse_infinite(value: Any, path: list[str | int]) -> None:
-    """Raise on .inf and .nan, which pass every comparison of a schema or make the plan endless."""
+def _refuse_unfit(value: Any, path: list[str | int]) -> None:
+    """Raise on what no schema sees, or only after too long: numbers without an end, deep nesting, long lists."""
+    field = _field(path)
     if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{_field(path)} = {value}: must be a finite number")
+        raise ConfigError(f"{field} = {value}: must be a finite number")
+    if isinstance(value, int) and value.bit_length() > sys.float_info.max_exp:
+        raise ConfigError(f"{field} = {show(value)}: must be less than {sys.float_info.max:.1e}")
     items: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, Mapping):
         items = value.items()
     elif isinstance(value, list):
         items = enumerate(value)
+    if items and len(path) == MAX_DEPTH:
+        raise ConfigError(f"{field}: more than {MAX_DEPTH} levels of lists and mappings: must be fewer")
+    if items and len(value) > MAX_ITEMS:
+        raise ConfigError(f"{field}: holds {len(value)} values: must be at most {MAX_ITEMS}")
     for key, item in items:
-        _refuse_infinite(item, [*path, key])
+        if isinstance(value, Mapping) and not isinstance(key, str):
+            raise ConfigError(f"{field}: key {show(key)}: must be a name")
+        _refuse_unfit(item, [*path, key])
 
 
 def _whole_numbers(value: Any, schema: Mapping[str, Any]) -> Any:
@@ -226,6 +201,11 @@ def _check_time_grid(field: str, study: Mapping[str, Any]) -> None:
     if "t_step" not in study:
         return
     steps = study["t_end"] / study["t_step"]
+    if steps > MOST_STEPS:
+        raise ConfigError(
+            f"{field}.t_step = {study['t_step']}: makes {steps:.2g} steps up to t_end = {study['t_end']}, must be at "
+            f"most {MOST_STEPS}"
+        )
     if round(steps) < 1 or abs(steps - round(steps)) > STEP_TOLERANCE * steps:
         raise ConfigError(
             f"{field}.t_step = {study['t_step']}: must divide t_end = {study['t_end']} into a whole number of steps"
@@ -240,7 +220,7 @@ def _check_warm_up(field: str, study: Mapping[str, Any]) -> None:
 def _check_pairs(study: Mapping[str, Any]) -> None:
     if max(study["d"]) > min(study["N"]):
         raise ConfigError(
-            f"studies.replacement.d = {_show(study['d'])}: different servers are probed, must be at most "
+            f"studies.replacement.d = {show(study['d'])}: different servers are probed, must be at most "
             f"N = {min(study['N'])}"
         )
 
@@ -250,7 +230,7 @@ def _check_one_for_each_size(studies: Mapping[str, Any], name: str, keys: Sequen
     for key in keys:
         if len(study[key]) != len(study["N"]):
             raise ConfigError(
-                f"studies.{name}.{key} = {_show(study[key])}: must hold one number for each of N = {_show(study['N'])}"
+                f"studies.{name}.{key} = {show(study[key])}: must hold one number for each of N = {show(study['N'])}"
             )
 
 
@@ -263,10 +243,19 @@ def _check_distinct(study: Mapping[str, Any]) -> None:
             )
 
 
+def _check_levels(field: str, level: int, studies: Mapping[str, Any]) -> None:
+    d = max(*studies["convergence"]["d"], studies["convergence"]["example_d"])
+    if level * math.log1p(d) > -math.log(LAST_SWITCH):
+        raise ConfigError(
+            f"{field}: holds {level}: at d = {d} the bound steps there at 1-λ of about {d + 1}^-{level}, must be at "
+            f"least {LAST_SWITCH:g}"
+        )
+
+
 def _check_shares(field: str, starts: Sequence[Sequence[float]]) -> None:
     for k, shares in enumerate(starts):
         if abs(math.fsum(shares) - 1) > SUM_TOLERANCE:
-            raise ConfigError(f"{field}[{k}] = {_show(shares)}: sums to {math.fsum(shares):g}, must sum to 1")
+            raise ConfigError(f"{field}[{k}] = {show(shares)}: sums to {math.fsum(shares):g}, must sum to 1")
 
 
 def _jobs(config: Mapping[str, Any]) -> Iterator[Job]:
@@ -281,55 +270,23 @@ def _jobs(config: Mapping[str, Any]) -> Iterator[Job]:
             yield Job(name, part, parameters, estimated_events(parameters))
 
 
-def estimated_events(parameters: Mapping[str, Any]) -> float:
-    """Return what a notebook costs, in the expected number of uniformised events, at rate N(1+λ), of lumped chains.
-
-    Service that is not exponential is run server by server, where arrivals count for what they cost: this is no count.
-    """
-    if "regimes" in parameters:  # each of its systems gets as many
-        return float(sum(given["events"] * _systems(given) for given in parameters["regimes"].values()))
-    if "N" not in parameters:
-        return 0.0
-    sizes, replicates = parameters["N"], parameters["replicates"]
-    per_replicate = [
-        size * sum(_rate(parameters, lam) * _duration(parameters, k, lam) for lam in parameters["lam"])
-        for k, size in enumerate(sizes)
-    ]
-    cases = math.prod(_cases(parameters[axis]) for axis in CASES if axis in parameters)
-    numbers = replicates if isinstance(replicates, list) else [replicates] * len(sizes)  # a list has one for each N
-    return float(cases * sum(events * number for events, number in zip(per_replicate, numbers, strict=True)))
-
-
-def _systems(regime: Mapping[str, Any]) -> int:
-    return math.prod(len(regime.get(axis, [0])) for axis in ("d", "N", "offsets"))
-
-
-def _rate(parameters: Mapping[str, Any], lam: float) -> float:
-    """Return the events per server and time, over all service laws where there are several."""
-    laws = parameters.get("laws", ["exponential"])
-    return sum(1 + lam if law == "exponential" else PER_SERVER * lam for law in laws)
-
-
-def _cases(values: Any) -> int:
-    """Return how many values there are, of a list or of a mapping to lists: of policies, each with its numbers of d."""
-    if isinstance(values, Mapping):
-        return sum(len(value) if isinstance(value, list) else 1 for value in values.values())
-    return len(values)
-
-
-def _duration(parameters: Mapping[str, Any], k: int, lam: float) -> float:
-    """Return the simulated time of one replicate at the k-th N; that of a stationary run grows with its relaxation."""
-    if "t_end" in parameters:
-        return float(parameters["t_end"])
-    spans = [parameters[name] for name in ("warm_up", "horizon")]
-    if "shortest" not in parameters:  # in relaxation times
-        small_system = 1 / (parameters["N"][k] * (1 - math.sqrt(lam)) ** 2)
-        return float(sum(spans) * max(RELAXATION / (1 - lam), small_system))
-    units = [span[k] if isinstance(span, list) else span for span in spans]
-    return float(sum(max(parameters["shortest"], unit / (1 - lam)) for unit in units))
-
-
-def _check_budgets(plan: Plan) -> None:
+def _check_costs(plan: Plan) -> None:
+    """Raise if a study would take weeks, more memory than there is, or more events than its budget."""
+    for job in plan.jobs.values():
+        points, most = estimated_points(job.study, job.parameters), MOST_POINTS.get(job.study, MOST_POINTS_ELSE)
+        if points > most:
+            raise ConfigError(
+                f"studies.{job.study}: about {points:.2g} states of paths or fixed points are to be held at once, must "
+                f"be at most {most:.0e}; ask for fewer or split the study"
+            )
+    for study in plan.studies:
+        jobs = [job for job in plan.jobs.values() if job.study == study]
+        estimate = sum(job.events + CALL * estimated_calls(job.parameters) for job in jobs)
+        if estimate > MOST_EVENTS:
+            raise ConfigError(
+                f"studies.{study}: takes as long as about {estimate:.2g} events, must be at most {MOST_EVENTS:.0e} "
+                "whatever the budget; ask for fewer or smaller runs"
+            )
     for study, budget in plan.budgets.items():
         estimate = plan.events(study)
         if estimate > budget:
@@ -349,8 +306,8 @@ def _explain(error: Any) -> str:
         return f"{_join(field, missing)}: is missing, must be {_allowed(error.schema['properties'][missing])}"
     if rule == "uniqueItems":
         twice = next(item for k, item in enumerate(value) if item in value[:k])
-        return f"{field} = {_show(value)}: must not hold {_show(twice)} twice"
-    text = f"{field} = {_show(value)}: must be {_allowed(error.schema)}"
+        return f"{field} = {show(value)}: must not hold {show(twice)} twice"
+    text = f"{field} = {show(value)}: must be {_allowed(error.schema)}"
     if rule == "enum" and isinstance(value, str):
         text += _nearest(value, error.validator_value)
     if rule == "type" and isinstance(value, str) and error.validator_value in ("number", "integer"):
@@ -363,7 +320,7 @@ def _explain_unknown_key(error: Any) -> str:
     key = next(key for key in error.instance if key not in known)
     field = _join(_field(error.absolute_path), str(key))
     nearest = _nearest(str(key), known)
-    return f"{field} = {_show(error.instance[key])}: unknown key{nearest}; must be one of {', '.join(known)}"
+    return f"{field} = {show(error.instance[key])}: unknown key{nearest}; must be one of {', '.join(known)}"
 
 
 def _allowed(schema: Mapping[str, Any]) -> str:
@@ -404,12 +361,7 @@ def _field(path: Iterable[str | int]) -> str:
 
 
 def _join(field: str, key: str) -> str:
-    return key if field in ("", "the file") else f"{field}.{key}"
-
-
-def _show(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return show_key(key) if field in ("", "the file") else f"{field}.{show_key(key)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

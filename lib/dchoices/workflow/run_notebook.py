@@ -18,9 +18,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from dchoices.workflow import without_uri_checks
+from dchoices.workflow.reading import ConfigError, read
 
 START_TIMEOUT = 180  # seconds; a cold file cache on a busy machine takes well over papermill's 60
 IOPUB_TIMEOUT = 60  # seconds for an output to arrive after its cell; nbclient's 4 fail on a busy machine
@@ -90,12 +89,12 @@ def _parameters(notebook: Path, parameters_file: Path) -> dict[str, Any]:
     """Return the parameters of the file, checked against the names in the notebook."""
     import papermill
 
-    if not notebook.is_file():
+    if notebook.suffix != ".ipynb" or not notebook.is_file():
         raise RunError(f"{notebook}: no such notebook")
     try:
-        given = yaml.safe_load(parameters_file.read_text("utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise RunError(f"{parameters_file}: cannot be read: {' '.join(str(error).split())}") from None
+        given = read(parameters_file)  # plain data: names and numbers, text, lists and mappings of them
+    except ConfigError as error:
+        raise RunError(str(error)) from None
     if not isinstance(given, dict):
         raise RunError(f"{parameters_file}: must be a mapping of parameter names to values")
     try:

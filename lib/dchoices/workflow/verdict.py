@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dchoices.wording import one_line
+
 VERDICTS = ("pass", "fail", "inconclusive")
 
 
@@ -67,15 +69,26 @@ def summary(claims: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the verdict and write it to a file; return 1 if a claim fails or a control does not."""
+    """Print the verdict and write it to a file; return 1 if a claim fails or a control does not, 2 without claims."""
     parser = argparse.ArgumentParser(prog="python -m dchoices.workflow.verdict", description=__doc__)
     parser.add_argument("claims", type=Path, help="claims.json")
     parser.add_argument("output", type=Path, help="text file to write")
     given = parser.parse_args(arguments)
-    claims = json.loads(given.claims.read_text("utf-8"))
-    text = summary(claims)
-    red = problems(claims)
-    given.output.write_text(f"{text}\n" + "".join(f"{line}\n" for line in red), "utf-8")
+    try:
+        claims = json.loads(given.claims.read_text("utf-8"))
+        text, red = summary(claims), problems(claims)
+    except (OSError, ValueError) as error:
+        print(f"{given.claims}: cannot be read: {one_line(str(error))}", file=sys.stderr)
+        return 2
+    except (KeyError, TypeError, AttributeError) as error:
+        print(f"{given.claims}: must hold the records of claims: {type(error).__name__} {error}", file=sys.stderr)
+        return 2
+    try:
+        given.output.parent.mkdir(parents=True, exist_ok=True)
+        given.output.write_text(f"{text}\n" + "".join(f"{line}\n" for line in red), "utf-8")
+    except OSError as error:
+        print(f"{given.output}: cannot be written: {error.strerror}", file=sys.stderr)
+        return 2
     print(text)
     for line in red:
         print(line, file=sys.stderr)

@@ -1,20 +1,27 @@
-"""The whole way once, at tiny sizes: what a run leaves is what the README promises."""
+"""The whole way once, at tiny sizes and without a network: what a run leaves is what the README promises."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import xarray as xr
-from whole_runs import copy_project, snakemake
+from whole_runs import ATTEMPT, BLOCKED_SOCKETS, snakemake
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.trust
+
+LOCAL = """
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+socket.create_connection(server.getsockname()).close()
+one, other = socket.socketpair()
+print("reached")
+"""
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    folder = copy_project(tmp_path_factory.mktemp("study"))
-    ran = snakemake(folder)
-    assert ran.returncode == 0, ran.stdout[-5000:]
-    return folder
+def study(offline_study):
+    return offline_study.folder
 
 
 def test_trajectories_are_complete(study):
@@ -79,3 +86,21 @@ def test_the_report_is_there_and_a_second_run_does_nothing(study):
     again = snakemake(study)
     assert again.returncode == 0
     assert "Nothing to be done" in again.stdout
+
+
+def python(code):
+    """Run code where Python's sockets are blocked."""
+    environment = {"PYTHONPATH": BLOCKED_SOCKETS}
+    return subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True)
+
+
+def test_the_study_could_reach_nobody_and_needed_nobody(offline_study):
+    refusal = {"namespace": "Network is unreachable", "sockets": "no network"}[offline_study.means]
+    assert refusal in offline_study.attempt.stderr
+    assert (offline_study.folder / "report/build/smoke/report.pdf").exists()
+
+
+def test_blocked_sockets_reach_this_machine_only():
+    """What stands in for a namespace, where that is not permitted."""
+    assert "PermissionError: no network" in python(ATTEMPT).stderr
+    assert python(LOCAL).stdout == "reached\n"
