@@ -338,6 +338,7 @@ def compared(rng, policies, sizes, loads, replicates):
     ds = ds.drop_vars([name for name in ds.data_vars if "response_time" in ds[name].dims] + ["response_time"])
     ds = ds.assign(
         mean_response_time=(dims, mean),
+        horizon=(dims, np.full(mean.shape, 50.0)),
         messages_per_job=(dims, np.broadcast_to(messages, mean.shape)),
         response_time_tail=((*dims, "response_time"), tail),
         response_time_tail_ci95=((*dims, "response_time"), tail / 50),
