@@ -107,7 +107,7 @@ def test_what_the_figures_of_finite_size_tell(datasets, facts):
     assert window["held"] == window["of"] == 5  # the made-up exponents are those derived
     for level, found in window["ratios"].items():
         for d, (first, last, _) in found.items():
-            assert first == last == pytest.approx(0.5 / lowest_share_limit(level, d))
+            assert (first, last) == pytest.approx((0.5 / lowest_share_limit(level, d),) * 2)
     assert all(change == pytest.approx((0, 0), abs=1e-9) for change in window["change"].values())
 
 
