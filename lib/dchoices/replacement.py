@@ -109,7 +109,7 @@ def _gap(
     return more / max(arrivals, 1)
 
 
-def _start(policy: str, N: int, d: int, lam: float, spare: int) -> tuple[np.ndarray, np.ndarray]:
+def _start(policy: str, N: int, d: int, lam: float, spare: int = SPARE_LEVELS) -> tuple[np.ndarray, np.ndarray]:
     """Return both systems at the fluid fixed point, as `pair.run` takes them."""
     fractions = starts.fractions("fixed-point", registry.get(policy), lam, d)
     if len(fractions) > validation.MAX_LEVELS:
