@@ -11,6 +11,7 @@ import xarray as xr
 from dchoices import datasets as dc_datasets
 from dchoices import registry
 from dchoices.heavy_traffic import limit_response
+from dchoices.report import __main__ as report
 from dchoices.theory import closed_forms, levels, spectrum
 from dchoices.theory.fluctuations import fluctuations_below_threshold
 from dchoices.theory.general_service import service_fixed_point
@@ -547,3 +548,12 @@ def write(folder: Path, datasets, records):
         file.write_text("0m0.250s 0m0.050s\n0m11.000s 0m0.700s\n13\n")
     (folder / "claims.json").write_text(json.dumps(records))
     return folder
+
+
+def write_report(root: Path, template: Path):
+    """Write a small study as the workflow leaves it, and the report of it; return the folder of the report."""
+    small = study(d=(2,), loads=(0.3, 0.48, 0.9, 0.95))
+    small["portrait"] = portrait((1, 2), (0.3, 0.48, 0.9, 0.95), small["portrait"]["t"].values)  # with a choice of d
+    data, out = write(root / "data" / "made-up", small, claims()), root / "report" / "build" / "made-up"
+    assert report.main([f"--data={data}", f"--template={template}", f"--out={out}"]) == 0
+    return out

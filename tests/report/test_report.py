@@ -11,7 +11,7 @@ import pytest
 from dchoices import plots
 from dchoices.report import __main__ as report
 from dchoices.report.study import Study
-from made_up_study import claims, study, write
+from made_up_study import claims, study, write, write_report
 
 OUTPUTS = {"report.html", "report.pdf", "claims.md", "main-figure.svg"}
 
@@ -44,12 +44,20 @@ def data(written, tmp_path):
     return Path(shutil.copytree(written, tmp_path / "smoke"))
 
 
-@pytest.fixture
-def drawn(monkeypatch):
-    """Panels drawn as blanks, where pictures do not matter."""
+@pytest.fixture(scope="module")
+def drawn():
+    """Panels drawn as blanks: test_plots and the browser look at pictures."""
     blank = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
-    monkeypatch.setattr(plots, "svg", lambda panel: blank)
-    monkeypatch.setattr(plots, "bokeh_item", lambda panel, target: {"target_id": target})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "svg", lambda panel: blank)
+        patch.setattr(plots, "bokeh_item", lambda panel, target: {"target_id": target})
+        yield
+
+
+@pytest.fixture(scope="module")
+def built(drawn, template, tmp_path_factory):
+    """The report of a made-up study in which every claim passes."""
+    return write_report(tmp_path_factory.mktemp("project"), template)
 
 
 def build(data, template, out):
