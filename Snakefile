@@ -10,6 +10,7 @@ packages that compute.
 """
 
 import os
+import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -250,4 +251,6 @@ onsuccess:
 
 
 onerror:
+    if Path(DATA).exists() and shutil.disk_usage(DATA).free < 2**20:  # the logs, on the same disk, could not say so
+        print(f"{DATA}: No space left on device")
     print(f"Logs and executed notebooks are in {DATA}/logs")

@@ -146,6 +146,7 @@ def assert_sound(plan):
 # --- the configuration --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of a file that is too large
 def test_a_changed_configuration_is_a_plan_or_one_line(tmp_path, monkeypatch, capsys, soak):
     monkeypatch.chdir(tmp_path)
     outcomes = {}

@@ -269,7 +269,7 @@ def test_a_full_disk_is_an_error_and_a_rerun_with_room_ends_well(empty, expected
     shutil.rmtree(empty / "data")
     assert ran.returncode == 0, ran.stdout[-3000:]
     full, _, _ = ran.stdout.partition("=== room ===")
-    assert "No space left on device" in full
+    assert "data/smoke: No space left on device" in full
     (empty / "kept").rename(empty / "data")
     assert hashes(empty) == expected[0]
     assert not halves(empty)

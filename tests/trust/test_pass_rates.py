@@ -46,10 +46,10 @@ def assert_one_rate(runs, entry, model, quantity, wanted):
 
 
 def test_one_probe_without_memory_passes_as_often_as_redrawn(soak):
-    """M/M/1 has the mass λ³ above the bound 2: at λ = 0.1 the tolerance itself, where a check may pass once in 40."""
-    loads = [0.092, 0.1]
+    """M/M/1 has the mass λ³ above the bound 2: with what may be missed, at λ = 0.0977 that of the tolerance."""
+    loads = [0.0945, 0.0977]
     runs = [
-        dc.stationary("sq", SERVERS, 1, loads, 5, 10, replicates=4, seed=seed, response_time=[0.0])
+        dc.stationary("sq", SERVERS, 1, loads, 5, 40, replicates=4, seed=seed, response_time=[0.0])
         for seed in range(SOAK if soak else REPETITIONS)
     ]
     entry = stationary.one_probe_is_enough
