@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from scipy import special
 
@@ -15,9 +14,6 @@ LARGEST = 10**6
 MANY_PROBES = math.ceil(math.log(LARGEST))
 # Half of what SQ(⌈log N⌉) misses there in the limit: both sides of the claim have as far to go.
 HALF = 0.5
-# Where no delayed job was seen, as many may be expected: a Poisson number of mean 10 is 0 with probability 5e-5, which
-# is 5 % shared among a thousand cells.
-NONE_SEEN = 10
 
 
 def tolerated(lam: float) -> float:
@@ -34,8 +30,3 @@ def enough_servers(lam: float) -> float:
     d = fewest_probes(lam)
     sigma = math.sqrt(fluctuations_below_threshold(lam, d)[1])
     return float(special.ndtri(tolerated(lam)) * sigma / (optimality_threshold(d) - lam)) ** 2
-
-
-def unseen(replicates: int, lam: Any, N: Any, horizon: Any) -> Any:
-    """Return the R - 1 that runs may miss in which no job was delayed, for numbers or arrays."""
-    return NONE_SEEN / (replicates * lam * N * horizon)

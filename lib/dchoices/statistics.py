@@ -16,6 +16,9 @@ CONFIDENCE = 0.95
 # A warm-up is flagged when the halves of the measured window differ beyond what chance does once in a thousand runs:
 # a study has hundreds of cells, and a stricter level would flag sound ones.
 WARM_UP_LEVEL = 1e-3
+# Where nothing was seen, as many may be expected: a Poisson number of mean 10 is 0 with probability 5e-5, which
+# is 5 % shared among a thousand cells.
+NONE_SEEN = 10
 
 _families: ContextVar[int] = ContextVar("families", default=1)
 _stand_in: ContextVar[Callable[[float], float] | None] = ContextVar("stand_in", default=None)
@@ -97,6 +100,14 @@ def proportion(count: Any, trials: int) -> tuple[np.ndarray, np.ndarray]:
     low = np.where(count > 0, special.betaincinv(np.maximum(count, 1), missed + 1, rest), 0.0)
     high = np.where(missed > 0, special.betaincinv(count + 1, np.maximum(missed, 1), 1 - rest), 1.0)
     return low, high
+
+
+def unseen(replicates: int, lam: Any, N: Any, horizon: Any) -> Any:
+    """Return what may be missed by runs that saw no such job: of a share of jobs or servers, of R - 1.
+
+    For numbers or arrays.
+    """
+    return NONE_SEEN / (replicates * lam * N * horizon)
 
 
 def controlled(samples: np.ndarray, control: np.ndarray, mean: float) -> tuple[float, float]:

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dchoices.capacity import CALL, MAX_EVENTS
 from dchoices.wording import show
 
 Value = TypeVar("Value", int, float, str)
 
 MAX_PROBES = 10**4  # the cost of an arrival grows with d
 MAX_SERVERS = 10**10  # ranks stay far below 2**53
-MAX_EVENTS = 10**14  # two weeks of one core; counts of events stay far below 2**63
 MAX_REPLICATES = 10**9
 MAX_SEED = 2**63 - 1  # what a dataset's attribute holds
 MAX_VALUES = 10**6  # of a list, such as a grid of times
@@ -23,7 +23,6 @@ MAX_NUMBERS = 10**8  # that a call may hold at once: 0.8 GB
 MAX_POINTS = 10**7  # that are solved one by one, of some ten microseconds each: minutes
 PATH = 100  # of them are a fixed point with its dataset, or a fluid path
 MAX_LEVELS = 1000  # queue lengths and observations of a start; the state has their square
-CALL = 1000  # events that cost as much time as what happens between two of them from Python, a sample say
 # Closer to 1 the next double is a visible part of 1-λ away, and what is of its order is lost to rounding; closer to 0
 # there is nothing to see.
 LOADS = (1e-9, 1 - 1e-12)

@@ -20,10 +20,6 @@ def once(folder, run):
         return pickle.loads(kept.read_bytes())
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "soak: run by make soak alone")
-
-
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("--soak"):
         left_out = [item for item in items if item.get_closest_marker("soak")]

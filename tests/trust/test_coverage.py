@@ -13,12 +13,12 @@ import dchoices as dc
 import numpy as np
 import pytest
 from dchoices import regimes, registry, simulation, statistics
-from dchoices.constant_d import NONE_SEEN
 from dchoices.exponents import RESOLVED, Ladder, exponent_at_zero
 from dchoices.progress import progress_bar
 from dchoices.recursion import recursion_terms
 from dchoices.relaxation import measure_decay
 from dchoices.service import as_law
+from dchoices.statistics import NONE_SEEN
 from dchoices.tails import fit_tails
 from dchoices.theory import exact_chain
 from scipy import stats

@@ -140,7 +140,7 @@ def assert_sound(plan):
         assert re.fullmatch(r"[a-z_]+/(all|(d|lam|N)=[0-9.e+-]+)", job.name)
         assert yaml.safe_load(job.as_yaml()) == job.parameters
         assert estimates.estimated_points(job.study, job.parameters) <= 1e7
-    assert sum(map(plan.events, plan.studies)) <= len(plan.studies) * config.MOST_EVENTS
+    assert sum(map(plan.events, plan.studies)) <= len(plan.studies) * config.MAX_EVENTS
 
 
 # --- the configuration --------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ all cells of a claim at once (Bonferroni), and a second verdict is by intervals 
 runs on the controls, models for which the claim is false.
 
 Student's intervals hold as far as the means of replicates are normal. An event so rare that no run saw it leaves them
-no width, so that estimates have what `constant_d.unseen` may add beside.
+no width, so that estimates have what `statistics.unseen` may add beside.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import xarray as xr
 
 from dchoices import datasets, statistics
 from dchoices.claims import resampling
-from dchoices.constant_d import unseen
 from dchoices.variables import VARIABLES
 from dchoices.wording import one_line
 
@@ -155,7 +154,11 @@ def estimate_cells(
 
 def missed(point: xr.Dataset, replicates: int) -> float:
     """Return what events that no run saw may add to a share of jobs or servers, or to R; infinite if not warmed up."""
-    return float(unseen(replicates, point["λ"], point["N"], point["horizon"])) if point["warm_up_ok"] else math.inf
+    return (
+        float(statistics.unseen(replicates, point["λ"], point["N"], point["horizon"]))
+        if point["warm_up_ok"]
+        else math.inf
+    )
 
 
 def missing(what: str) -> Cell:

@@ -11,7 +11,6 @@ import xarray as xr
 
 from dchoices import statistics
 from dchoices.claims.engine import Cell, Data, claim, missing, where
-from dchoices.constant_d import unseen
 from dchoices.exponents import Ladder
 from dchoices.theory.closed_forms import distance_to_switch
 from dchoices.theory.replacement import replacement_limit
@@ -96,7 +95,10 @@ def replacement(data: Data, model: str) -> Iterator[Cell]:
         scale = limit or replacement_limit(lam, d, "sq")
         middle = _limit(model, policy, lam, d) / scale
         value, error = point.n_replacement.values / scale, _standard_error(point, replicates) / scale
-        width = error[-1] * errors + N * unseen(replicates, lam, N, ds.attrs["t_end"] - ds.attrs["warm_up"]) / scale
+        width = (
+            error[-1] * errors
+            + N * statistics.unseen(replicates, lam, N, ds.attrs["t_end"] - ds.attrs["warm_up"]) / scale
+        )
         at = where({"policy": policy, "d": d, "λ": lam})
         yield Cell(f"difference at N = {N}, {at}", value[-1], width, middle - RELATIVE, middle + RELATIVE)
         if limit and point.sizes["N"] > 1:

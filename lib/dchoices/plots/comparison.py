@@ -10,7 +10,6 @@ import numpy as np
 import xarray as xr
 
 from dchoices import registry
-from dchoices.constant_d import unseen
 from dchoices.plots import elements as el
 from dchoices.plots.figure import (
     MEMORY,
@@ -24,6 +23,7 @@ from dchoices.plots.figure import (
     nearest,
     response_axis,
 )
+from dchoices.statistics import unseen
 from dchoices.theory import closed_forms
 
 # Load at which policies are compared: high enough to tell them apart, and the highest at which most cells are exact.

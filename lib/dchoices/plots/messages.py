@@ -11,11 +11,12 @@ import numpy as np
 import xarray as xr
 
 from dchoices import registry
-from dchoices.constant_d import LARGEST, MANY_PROBES, enough_servers, tolerated, unseen
+from dchoices.constant_d import LARGEST, MANY_PROBES, enough_servers, tolerated
 from dchoices.heavy_traffic import limit_response
 from dchoices.plots import elements as el
 from dchoices.plots.comparison import COMPARED_LOAD, LOOKS, PROBES
 from dchoices.plots.figure import MEMORY, MEMORYLESS, Control, Datasets, Figure, Frame, Panel, nearest, thin
+from dchoices.statistics import unseen
 from dchoices.theory.closed_forms import fewest_probes
 
 # Frames that the page may hold: every one of them is in the file.

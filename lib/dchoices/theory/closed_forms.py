@@ -12,6 +12,7 @@ import xarray as xr
 from scipy.optimize import brentq
 
 from dchoices import validation
+from dchoices.capacity import LAST_SWITCH
 from dchoices.service import ServiceLaw, as_law
 from dchoices.variables import describe
 from dchoices.wording import show
@@ -20,7 +21,6 @@ from dchoices.wording import show
 # lies within this many units in the last place, and counts as the switch itself.
 SWITCH_ULPS = 2
 MOST_ULPS = 1000
-LAST_SWITCH = 1e-14  # 1-λ of the last switch that is told from its neighbours
 MOST_LEVELS = 10**6  # of a memoryless fixed point; M/M/1 has 37/(1-λ)
 # The Laplace transforms of service laws are known to this relative error, some by quadrature. Closer to a step of the
 # bound, in units of 1-λ, a load counts as at it.

@@ -19,20 +19,19 @@ from typing import Any
 
 import yaml
 
+from dchoices.capacity import CALL, LAST_SWITCH, MAX_EVENTS
 from dchoices.wording import show
 from dchoices.workflow import without_uri_checks
-from dchoices.workflow.estimates import CALL, estimated_calls, estimated_events, estimated_points
+from dchoices.workflow.estimates import estimated_calls, estimated_events, estimated_points
 from dchoices.workflow.reading import MAX_DEPTH, MAX_ITEMS, ConfigError, read, show_key, show_path
 
 SCHEMA = Path(__file__).resolve().parents[3] / "config" / "schema.json"
 NOT_PARAMETERS = ("split", "events")  # keys of a study that its notebook does not get
 FLUID_GRID = ("d", "lam", "t_end", "t_step")  # what fluid.nc and trajectories.nc share
 DISTINCT = ("sq-distinct", "sq-memory-distinct")  # policies that probe d different servers
-LAST_SWITCH = 1e-14  # 1-λ of the last step of the bound that can be told; as in `theory.closed_forms`
 MOST_STEPS = 10**5  # of a time grid
 STEP_TOLERANCE = 1e-9  # t_end / t_step may miss a whole number by rounding, not by more
 SUM_TOLERANCE = 1e-9  # as far as shares may miss 1, which is as far as `starts` lets them
-MOST_EVENTS = 1e14  # that a study may simulate, whatever its budget: two weeks of one core; as `validation.MAX_EVENTS`
 # States that a study may solve or hold: half an hour or a GB, and for a job of a simulation half a GB.
 MOST_POINTS = {"fixed_points": 1e5, "portrait": 1e7, "bound_grid": 1e7, "convergence": 1e7, "fluctuations": 1e7}
 MOST_POINTS_ELSE = 1e6
@@ -282,9 +281,9 @@ def _check_costs(plan: Plan) -> None:
     for study in plan.studies:
         jobs = [job for job in plan.jobs.values() if job.study == study]
         estimate = sum(job.events + CALL * estimated_calls(job.parameters) for job in jobs)
-        if estimate > MOST_EVENTS:
+        if estimate > MAX_EVENTS:
             raise ConfigError(
-                f"studies.{study}: takes as long as about {estimate:.2g} events, must be at most {MOST_EVENTS:.0e} "
+                f"studies.{study}: takes as long as about {estimate:.2g} events, must be at most {MAX_EVENTS:.0e} "
                 "whatever the budget; ask for fewer or smaller runs"
             )
     for study, budget in plan.budgets.items():

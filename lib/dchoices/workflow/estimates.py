@@ -11,7 +11,6 @@ PER_SERVER = 25  # events of the lumped chain that cost as much time as an arriv
 # Relaxation time in heavy traffic, in units of 1/(1-λ), for estimates that need no linear algebra: that of SQ(2), the
 # longest but for M/M/1. With memory it is less, if λ is not next to a step of the bound.
 RELAXATION = 1.5
-CALL = 1000  # events that cost as much time as what happens between two of them from Python, a sample say
 SAMPLES = 2  # of a stationary run in a mean service time
 BATCH = 1000  # replicates of the concentration study that are held at once
 SETTLING = 200  # times of a path of the convergence study, at least
@@ -37,7 +36,7 @@ def estimated_events(parameters: Mapping[str, Any]) -> float:
 
 
 def estimated_calls(parameters: Mapping[str, Any]) -> float:
-    """Return how often a notebook starts a replicate or takes a sample of one; each costs about `CALL` events."""
+    """Return how often a notebook starts a replicate or samples one; each costs about `capacity.CALL` events."""
     if "regimes" in parameters:
         return float(parameters["replicates"] * sum(map(_systems, parameters["regimes"].values())))
     if "N" not in parameters:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,9 @@ import xarray as xr
 
 from dchoices import datasets
 from dchoices.variables import tolerance
+from dchoices.wording import show
 
 HASHES = "hashes.json"
-SHOWN = 60  # characters of a parameter in a message
 
 
 class BadReference(Exception):
@@ -76,7 +75,7 @@ def compare(ours: xr.Dataset, theirs: xr.Dataset, counted: dict[str, str]) -> It
     given, wanted = (json.loads(dataset.attrs["parameters"]) for dataset in (ours, theirs))
     if given != wanted:
         name = next(name for name in given | wanted if given.get(name) != wanted.get(name))
-        yield f"parameter {name} = {_short(given.get(name))}, in the reference {_short(wanted.get(name))}"
+        yield f"parameter {name} = {show(given.get(name))}, in the reference {show(wanted.get(name))}"
         return
     # The coordinates first, which say where a value is.
     for name in dict.fromkeys([*theirs.coords, *theirs.data_vars, *ours.variables]):
@@ -99,10 +98,6 @@ def _difference(ours: xr.DataArray, theirs: xr.DataArray, allowed: float) -> Ite
     place = ", ".join(f"{dim} = {ours[dim].values[k]}" for dim, k in zip(ours.dims, first, strict=True))
     more = f", and {wrong.sum() - 1} more of its entries differ" if wrong.sum() > 1 else ""
     yield f"{ours.name} at {place or '-'}: {values[first]!s}, in the reference {wanted[first]!s}{more}"
-
-
-def _short(value: Any) -> str:
-    return textwrap.shorten(str(value), SHOWN, placeholder=" ...")
 
 
 def _wrong(values: np.ndarray, wanted: np.ndarray, allowed: float) -> np.ndarray:
