@@ -8,6 +8,8 @@ import pytest
 from whole_runs import run_offline
 
 RUNS_AT_ONCE = 2
+# They come first: begun last, they would keep one core at work alone.
+LONGEST = ("test_same_bits", "test_interruptions")
 
 
 def once(folder, run):
@@ -25,6 +27,7 @@ def pytest_collection_modifyitems(config, items):
         left_out = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
 
 
 @pytest.fixture(scope="session")

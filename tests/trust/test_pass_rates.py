@@ -12,7 +12,7 @@ from scipy import stats
 
 pytestmark = pytest.mark.trust
 
-REPETITIONS, SOAK = 500, 5000
+REPETITIONS, SOAK = 250, 5000
 LEVEL = 1e-3  # of the two-sided binomial tests
 SERVERS = 10_000  # the least that the checks take
 

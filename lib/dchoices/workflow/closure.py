@@ -46,20 +46,21 @@ def closure(target: str | Path, lib: Path = LIB) -> list[Path]:
     ClosureError
         If the target does not exist, or a file on the way is no Python.
     """
+    modules = _modules(lib)
+    exports = _exports(modules[PACKAGE])
     if str(target).endswith(".ipynb"):
-        waiting = _imports(Path(target), "", lib)
+        waiting = _imports(Path(target), "", modules, exports)
     else:
         waiting = set(_with_parents(str(target)))
-        if _file(f"{target}.__main__", lib):
+        if f"{target}.__main__" in modules:
             waiting.add(f"{target}.__main__")
     files: dict[str, Path] = {}
     while waiting:
         module = waiting.pop()
-        path = _file(module, lib)
-        if path is None:
+        if module not in modules:
             raise ClosureError(f"{module}: no such module in {lib}, named by {target} or what it imports")
-        files[module] = path
-        waiting |= _imports(path, module, lib) - files.keys()
+        files[module] = modules[module]
+        waiting |= _imports(files[module], module, modules, exports) - files.keys()
     return sorted(files.values())
 
 
@@ -113,13 +114,15 @@ def _parse(name: str, source: str) -> list[ast.stmt]:
         raise ClosureError(f"{name}: line {error.lineno}: {error.msg}") from None
 
 
-def _file(module: str, lib: Path) -> Path | None:
-    """Return the file of a module of the package, None if there is none."""
-    base = lib.joinpath(*module.split("."))
-    for path in (base / "__init__.py", base.with_name(base.name + ".py")):
-        if path.is_file():
-            return path
-    return None
+def _modules(lib: Path) -> dict[str, Path]:
+    """Return the modules of the package: dotted name -> file."""
+    # Of a module and a package with one name Python imports the package: it comes last.
+    files = sorted((lib / PACKAGE).rglob("*.py"), key=lambda path: path.name == "__init__.py")
+    places = {path: path.parent if path.name == "__init__.py" else path.with_suffix("") for path in files}
+    modules = {".".join(place.relative_to(lib).parts): path for path, place in places.items()}
+    if PACKAGE not in modules:
+        raise ClosureError(f"{lib}: holds no package {PACKAGE}")
+    return modules
 
 
 def _with_parents(module: str) -> list[str]:
@@ -128,10 +131,10 @@ def _with_parents(module: str) -> list[str]:
     return [".".join(parts[:k]) for k in range(1, len(parts) + 1)]
 
 
-def _imports(path: Path, module: str, lib: Path) -> set[str]:
+def _imports(path: Path, module: str, modules: dict[str, Path], exports: dict[str, str]) -> set[str]:
     """Return the modules of the package that a file names; `module` is its own name ("" for a notebook)."""
     named = _names(_sources(path), module, path.name == "__init__.py")
-    return {part for name in named for resolved in _resolve(name, lib) for part in _with_parents(resolved)}
+    return {part for name in named for resolved in _resolve(name, modules, exports) for part in _with_parents(resolved)}
 
 
 @functools.lru_cache(maxsize=1024)  # closures overlap, and the Snakefile asks for many
@@ -188,32 +191,23 @@ def _chain(node: ast.AST) -> list[str]:
     return [node.id, *names] if isinstance(node, ast.Name) and names else []
 
 
-def _resolve(name: str, lib: Path) -> list[str]:
+def _resolve(name: str, modules: dict[str, Path], exports: dict[str, str]) -> list[str]:
     """Return the modules behind a dotted name: the longest module in it, or where an export comes from."""
     parts = name.split(".")
-    exports = _exports(lib)
-    if len(parts) > 1 and _file(f"{PACKAGE}.{parts[1]}", lib) is None:
+    if len(parts) > 1 and f"{PACKAGE}.{parts[1]}" not in modules:
         if parts[1] == "*":
             return [PACKAGE, *exports.values()]
         return [exports.get(parts[1], PACKAGE)]
-    longest = max(k for k in range(1, len(parts) + 1) if _file(".".join(parts[:k]), lib))
+    longest = max(k for k in range(1, len(parts) + 1) if ".".join(parts[:k]) in modules)
     return [".".join(parts[:longest])]
 
 
-def _exports(lib: Path) -> dict[str, str]:
+def _exports(root: Path) -> dict[str, str]:
     """Return the lazily loaded names of the package: name -> module."""
-    root = _file(PACKAGE, lib)
-    if root is None:
-        raise ClosureError(f"{lib}: holds no package {PACKAGE}")
-    return dict(_exports_in(str(root), root.read_text("utf-8")))
-
-
-@functools.lru_cache(maxsize=16)
-def _exports_in(name: str, source: str) -> tuple[tuple[str, str], ...]:
-    for statement in _parse(name, source):
+    for statement in _parse(str(root), root.read_text("utf-8")):
         if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             if any(isinstance(target, ast.Name) and target.id == "_EXPORTS" for target in targets):
                 exports: dict[str, str] = ast.literal_eval(statement.value)
-                return tuple((export, f"{PACKAGE}.{module}") for export, module in exports.items())
-    return ()
+                return {export: f"{PACKAGE}.{module}" for export, module in exports.items()}
+    return {}
