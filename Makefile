@@ -3,9 +3,10 @@
 # make test     lint, types and the fast tests
 # make soak     the tests of reruns, crashes and bad input at full length, in a few hours
 # make verify   the data of the smoke profile, compared with those that are committed in data/reference/smoke
+# make crate    the finished run as one archive, an RO-Crate, beside its report
 # make lab      JupyterLab on the notebooks
 # make bench    speed and memory of the kernels beside other simulators, in a few minutes on an idle machine
-# make lock     pin every package anew in requirements.lock, those of the benchmark in benchmarks/requirements.lock
+# make lock     pin every package anew in requirements.lock, those of the benchmark and of the archive's validator in locks of their own
 # make claims   copy the table of claims and the main figure of a run to report/, for the README
 # make reference  those data of the smoke profile anew, after a change of its sizes, its seed or the kernels
 # make clean    remove all results, logs and compiled kernels
@@ -17,7 +18,7 @@ CONFIG ?=
 PYTHON ?= python3
 
 .DEFAULT_GOAL := all
-.PHONY: all smoke test soak verify lab bench lock claims reference clean
+.PHONY: all smoke test soak verify crate lab bench lock claims reference clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -63,6 +64,9 @@ reference: $(INSTALLED)
 	$(call run,$(SMOKE_DATA))
 	$(VERIFY) --update
 
+crate: all
+	$(PY) -m dchoices.workflow.crate $(or $(CONFIG),config/paper.yaml)
+
 lab: $(INSTALLED)
 	$(PY) -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks
 
@@ -77,6 +81,8 @@ lock: $(INSTALLED)
 	mv requirements.lock.new requirements.lock
 	$(PY) $(PIN) --python-version 3.11 --group pyproject.toml:bench -c requirements.lock -o benchmarks/requirements.lock.new
 	mv benchmarks/requirements.lock.new benchmarks/requirements.lock
+	$(PY) $(PIN) --group pyproject.toml:validator -o tests/validator/requirements.lock.new
+	mv tests/validator/requirements.lock.new tests/validator/requirements.lock
 
 claims:
 	cp report/build/claims.md report/claims.md

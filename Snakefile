@@ -47,8 +47,7 @@ try:
 except (ConfigError, ClosureError) as error:
     raise WorkflowError(str(error))
 
-DATA = f"data/{PLAN.profile}"
-REPORT = "report/build" if PLAN.profile == "paper" else f"report/build/{PLAN.profile}"
+DATA, REPORT = PLAN.data.as_posix(), PLAN.report.as_posix()
 RUNS = [f"{DATA}/runs/{name}.nc" for name in PLAN.jobs]
 DATASETS = [f"{DATA}/{study}.nc" for study in PLAN.studies]
 TEMPLATE = sorted(

@@ -77,6 +77,16 @@ class Plan:
     jobs: dict[str, Job]
 
     @property
+    def data(self) -> Path:
+        """The folder of a run's datasets, relative to the project."""
+        return Path("data", self.profile)
+
+    @property
+    def report(self) -> Path:
+        """The folder of its report."""
+        return Path("report", "build", *([] if self.profile == "paper" else [self.profile]))
+
+    @property
     def studies(self) -> list[str]:
         """Names of the studies, in the order of the configuration."""
         return list(dict.fromkeys(job.study for job in self.jobs.values()))
