@@ -249,7 +249,8 @@ onstart:
     pace = shell(f"mkdir -p {TIMES} && touch {TIMES}/started && python -m dchoices.warm_up", read=True)
     new = [job for job in PLAN.jobs.values() if not Path(f"{DATA}/runs/{job.name}.nc").exists()]
     if new:
-        print(table(PLAN, new, 1e-9 * float(pace), workflow.cores))
+        at_once = workflow.resource_settings.cores or workflow.resource_settings.nodes  # the latter on a cluster
+        print(table(PLAN, new, 1e-9 * float(pace), min(at_once, len(new))))
 
 
 onsuccess:

@@ -140,7 +140,7 @@ def merge(paths: Sequence[str | os.PathLike]) -> xr.Dataset:
     levels = max(part.sizes.get("queue_length", 0) for part in parts)
     if levels:
         parts = [part.reindex(queue_length=np.arange(levels), fill_value=0) for part in parts]
-    merged = _joined(parts, differing, where).sortby(differing)
+    merged = _joined(parts, differing, where)
     for cost in ("events", "cpu_seconds"):
         if all(cost in part.attrs for part in parts):
             merged.attrs[cost] = sum(part.attrs[cost] for part in parts)
@@ -159,13 +159,14 @@ def _joined(parts: Sequence[xr.Dataset], dims: Sequence[Hashable], where: str) -
             groups.setdefault(contents(part[first])[1].tobytes(), []).append(part)
         parts = [_joined(group, others, where) for group in groups.values()]
     try:
-        return xr.concat(parts, first, data_vars="minimal", coords="minimal", compat="equals", join="exact",
-                         combine_attrs="drop_conflicts")  # fmt: skip
+        joined = xr.concat(parts, first, data_vars="minimal", coords="minimal", compat="equals", join="exact",
+                           combine_attrs="drop_conflicts")  # fmt: skip
     except ValueError as cause:
         raise DatasetError(
             f"{where}: must differ along one dimension, or in all combinations along several, differ along "
             f"{', '.join(map(str, dims))} ({one_line(str(cause))})"
         ) from cause
+    return joined.sortby(first)
 
 
 def _joint_parameters(runs: Sequence[dict[str, Any]]) -> str:

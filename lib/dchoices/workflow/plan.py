@@ -46,9 +46,9 @@ def table(plan: Plan, jobs: Iterable[Job], pace: float, cores: int) -> str:
         [
             f"Profile {plan.profile}, estimated before it runs:",
             *lines,
-            f"On {cores} cores they take about {duration(wall_time(seconds, cores))}, before the claims and the report.",
-            f"Memory: up to {memory / 1e9:.1f} GB for a job.",
-            f"An event: {1e9 * pace:.3g} ns of CPU time, measured now; with every core busy it may be half as much again.",
+            f"With {cores} at a time: about {duration(wall_time(seconds, cores))}, before the claims and the report",
+            f"Memory: up to {memory / 1e9:.1f} GB for a job",
+            f"CPU time of an event: {1e9 * pace:.3g} ns, measured now; half as much again if every core is busy",
         ]
     )
 
@@ -62,8 +62,8 @@ def duration(seconds: float) -> str:
     """Return a time in the unit that fits."""
     if seconds < 2 * MINUTE:
         return f"{seconds:.0f} s"
-    for unit, name, next_unit in ((MINUTE, "min", 2 * HOUR), (HOUR, "h", 2 * DAY)):
-        if seconds < next_unit:
+    for unit, name, most in ((MINUTE, "min", 100 * MINUTE), (HOUR, "h", 2 * DAY)):
+        if seconds < most:
             return f"{seconds / unit:.2g} {name}"
     return f"{seconds / DAY:.2g} days"
 
