@@ -1,4 +1,4 @@
-"""A sweep, a claim and a policy of one's own, as the README and the pages of docs/ have them, in a clone of the project."""
+"""A sweep, a claim and a policy of one's own, by the letter of the README and the pages of docs/, in a clone."""
 
 import json
 import re
