@@ -1,5 +1,6 @@
 # make          set up .venv and run the whole study; the report is report/build/report.html
 # make smoke    the same at tiny sizes, in about two minutes
+# make plan     what a run will take, before it starts
 # make test     lint, types and the fast tests
 # make soak     the tests of reruns, crashes and bad input at full length, in a few hours
 # make verify   the data of the smoke profile, compared with those that are committed in data/reference/smoke
@@ -18,7 +19,7 @@ CONFIG ?=
 PYTHON ?= python3
 
 .DEFAULT_GOAL := all
-.PHONY: all smoke test soak verify crate lab bench lock claims reference clean
+.PHONY: all smoke plan test soak verify crate lab bench lock claims reference clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -44,6 +45,9 @@ all: $(INSTALLED)
 
 smoke: $(INSTALLED)
 	$(call run,--configfile config/smoke.yaml)
+
+plan: $(INSTALLED)
+	$(PY) -m dchoices.workflow.plan $(or $(CONFIG),config/paper.yaml)
 
 test: $(INSTALLED)
 	$(PY) -m ruff check .

@@ -2,6 +2,7 @@
 
     snakemake --cores all                                      the study of the report
     snakemake --cores all --configfile config/smoke.yaml       every step at tiny sizes
+    snakemake --cores all --configfile config/sweep-example.yaml    some of the studies on another grid
 
 What to study is in config/, how to run it (cores, memory, reruns) in profiles/. Whether a rule runs again is decided
 by contents: of the notebook, of the files of lib/ that it imports, of the report's template (all hashed in `params`,
@@ -25,6 +26,7 @@ os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.enviro
 from dchoices.workflow.closure import ClosureError, closure, code_hash
 from dchoices.workflow.config import ConfigError, make_plan, read
 from dchoices.workflow.locks import remove_halves, take_over
+from dchoices.workflow.plan import table
 
 # A run that was killed leaves its lock; the next one takes over, unless it still lives.
 if workflow.is_main_process:
@@ -48,12 +50,15 @@ except (ConfigError, ClosureError) as error:
     raise WorkflowError(str(error))
 
 DATA, REPORT = PLAN.data.as_posix(), PLAN.report.as_posix()
+ASKED = " ".join(PLAN.studies)
 RUNS = [f"{DATA}/runs/{name}.nc" for name in PLAN.jobs]
 DATASETS = [f"{DATA}/{study}.nc" for study in PLAN.studies]
-TEMPLATE = sorted(
+TEMPLATE = f"report/{'report' if PLAN.is_whole else 'short'}.md"
+PAGES = [path.as_posix() for path in PLAN.pages]
+STYLE = sorted(
     str(path)
     for path in Path("report").glob("*")
-    if path.is_file() and path.name not in ("claims.md", "main-figure.svg")  # copies of results
+    if path.is_file() and path.suffix != ".md" and path.name != "main-figure.svg"  # copies of results
 )
 
 # All that is computed starts in a notebook: with another version the notebooks run again, and what follows is made anew.
@@ -102,10 +107,7 @@ rule all:
         RUNS,
         DATASETS,
         f"{DATA}/claims.json",
-        f"{REPORT}/report.html",
-        f"{REPORT}/report.pdf",
-        f"{REPORT}/claims.md",
-        f"{REPORT}/main-figure.svg",
+        PAGES,
         f"{DATA}/verdict.txt",
     message:
         "Everything is there"
@@ -189,30 +191,29 @@ rule claims:
     message:
         "Checking the claims"
     shell:
-        LIMITS + f"python -m dchoices.claims {DATA} {{output}} 2>&1 | tee {{log.text}}" + TIMED
+        LIMITS + f"python -m dchoices.claims {DATA} {{output}} {ASKED} 2>&1 | tee {{log.text}}" + TIMED
 
 
 rule report:
     input:
         CODE["dchoices.report"],
         TEMPLATE,
+        STYLE,
         DATASETS,
         claims=f"{DATA}/claims.json",
     output:
-        f"{REPORT}/report.html",
-        f"{REPORT}/report.pdf",
-        f"{REPORT}/claims.md",
-        f"{REPORT}/main-figure.svg",
+        PAGES,
     log:
         f"{DATA}/logs/report.log",
     threads: 2  # the page and the pictures for print
     params:
         code=code("dchoices.report"),
-        template=code_hash(TEMPLATE),
+        template=code_hash([TEMPLATE, *STYLE]),
     message:
         "Writing the report"
     shell:
-        LIMITS + f"python -m dchoices.report --data {DATA} --template report/report.md --out {REPORT} 2>&1 | tee {{log}}"
+        LIMITS + f"python -m dchoices.report --data {DATA} --template {TEMPLATE} --out {REPORT} --studies {ASKED}"
+        " 2>&1 | tee {log}"
 
 
 # Last and alone in turning red, so that the report is there to be read.
@@ -241,7 +242,11 @@ onstart:
     for folder in (DATA, REPORT):
         remove_halves(Path(folder))
     print("Compiling the kernels")
-    shell(f"mkdir -p {TIMES} && touch {TIMES}/started && python -m dchoices.warm_up")
+    pace = shell(f"mkdir -p {TIMES} && touch {TIMES}/started && python -m dchoices.warm_up", read=True)
+    new = [job for job in PLAN.jobs.values() if not Path(f"{DATA}/runs/{job.name}.nc").exists()]
+    if new:
+        at_once = workflow.resource_settings.cores or workflow.resource_settings.nodes  # the latter on a cluster
+        print(table(PLAN, new, 1e-9 * float(pace), min(at_once, len(new))))
 
 
 onsuccess:

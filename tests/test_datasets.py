@@ -1,5 +1,9 @@
 """Files: the registry is kept, damage is found, merges refuse what does not fit."""
 
+import json
+import sys
+
+import h5py
 import numpy as np
 import pytest
 import xarray as xr
@@ -119,8 +123,61 @@ def test_merge_refuses_repeats_and_mismatches(tmp_path):
         datasets.merge([tmp_path / "a.nc", tmp_path / "b.nc"])
     # 0.1 + 0.2 against 0.3: near is not equal, and an outer join would fill with NaN.
     datasets.write(sample((3,)).assign_coords({"λ": [0.3, 0.9]}), tmp_path / "c.nc")
-    with pytest.raises(datasets.DatasetError, match="exactly one dimension"):
+    with pytest.raises(datasets.DatasetError, match="along one dimension, or in all combinations along several"):
         datasets.merge([tmp_path / "a.nc", tmp_path / "c.nc"])
+    with pytest.raises(datasets.DatasetError, match="the same coordinates"):
+        datasets.merge([tmp_path / "a.nc", tmp_path / "a.nc"])
+
+
+def grid(d, lam, levels=3):
+    """A dataset at some d and λ, with values that tell where they belong."""
+    ds = sample(d, levels=levels).isel(λ=[0] * len(lam)).assign_coords(λ=lam)
+    return ds.assign(occupancy=ds.occupancy * 0 + 10 * ds.d + ds["λ"])
+
+
+def test_merge_joins_along_several_dimensions_whatever_the_order(tmp_path):
+    parts = [((2,), [0.9], 5), ((1,), [0.3, 0.5], 3), ((2,), [0.3, 0.5], 4), ((1,), [0.9], 2)]
+    for k, (d, lam, levels) in enumerate(parts):
+        attrs = {"parameters": json.dumps({"d": d, "lam": lam}), "events": 1}
+        datasets.write(grid(d, lam, levels), tmp_path / f"{k}.nc", attrs)
+    merged = datasets.merge([tmp_path / f"{k}.nc" for k in range(4)])
+    whole = grid((1, 2), [0.3, 0.5, 0.9], 5)
+    xr.testing.assert_equal(merged.isel(queue_length=[0, 1]), whole.isel(queue_length=[0, 1]))
+    assert merged.sizes["queue_length"] == 5
+    assert merged.attrs["events"] == 4
+    assert json.loads(merged.attrs["parameters"]) == {"d": [2, 1], "lam": [0.9, 0.3, 0.5]}
+    for some in ([0, 1, 2], [0, 1]):
+        with pytest.raises(datasets.DatasetError, match="in all combinations along several, differ along d, λ"):
+            datasets.merge([tmp_path / f"{k}.nc" for k in some])
+    with pytest.raises(datasets.DatasetError, match="holds a value twice"):
+        datasets.merge([tmp_path / f"{k}.nc" for k in (0, 1, 2, 3) * 2])
+
+
+def test_a_dataset_opens_lazily_and_a_case_reads_what_it_holds(tmp_path, monkeypatch):
+    """As the README has it, without dask: the file may be larger than memory."""
+    loads, dims = [0.3, 2 / 3, 0.9], ("N", "d", "λ", "t", "queue_length")
+    coords = {"N": [100, 1000], "d": [1, 2], "λ": loads, "t": np.arange(50.0), "queue_length": np.arange(30)}
+    values = np.random.default_rng(1).random([len(coords[dim]) for dim in dims])
+    datasets.write(
+        xr.Dataset({"occupancy": (dims, values), "occupancy_std": (dims, values)}, coords), tmp_path / "x.nc"
+    )
+    read = []
+    original = h5py.Dataset.__getitem__
+
+    def counted(variable, *key, **options):
+        found = original(variable, *key, **options)
+        read.append((variable.name.strip("/"), np.size(found)))
+        return found
+
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", counted)
+    monkeypatch.setitem(sys.modules, "dask", None)
+    with xr.open_dataset(tmp_path / "x.nc") as ds:
+        case = ds.sel(N=1000, d=2, λ=0.9)
+        assert {name for name, _ in read} <= set(dims), "values are read before they are asked for"
+        np.testing.assert_array_equal(case.occupancy.values, values[1, 1, 2])
+        assert [entry for entry in read if entry[0] not in dims] == [("occupancy", 50 * 30)]
+        for k, lam in enumerate(loads):  # as Python prints it
+            assert ds.occupancy.sel(N=100, d=1, λ=float(repr(lam)), t=0, queue_length=0) == values[0, 0, k, 0, 0]
 
 
 def test_command_line(tmp_path, capsys):

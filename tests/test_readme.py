@@ -1,15 +1,16 @@
-"""What the README shows runs, and names files that exist."""
+"""What the README and the pages of docs/ show runs, and names files that exist; the workflow's part is in test_own."""
 
 import re
-from pathlib import Path
 
 import dchoices as dc
+import numpy as np
 import pytest
-from dchoices import registry, starts
+import xarray as xr
+from dchoices import datasets, registry, starts, tables
+from pages import ROOT, blocks
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
 
 
 def test_the_summary_is_that_of_the_committed_table():
@@ -24,7 +25,7 @@ def test_the_picture_tells_which_data_it_shows():
 
 
 def test_python_examples_run():
-    (example,) = [block for block in BLOCKS if "import dchoices" in block]
+    (example,) = [block for block in blocks("README.md") if "import dchoices" in block]
     names = {}
     for line in example.splitlines():
         statement, _, shown = line.partition("#")
@@ -46,14 +47,30 @@ def own_registry(monkeypatch):
 
 @pytest.mark.usefixtures("own_registry")
 def test_the_example_of_a_policy_runs():
-    (example,) = [block for block in BLOCKS if "register_policy" in block]
-    *definition, last = example.strip().splitlines()
-    names = {"dc": dc}
-    exec("\n".join(definition), names)
-    ds = eval(last, names)
-    assert ds.messages_per_job.sel(policy="threshold").values.ravel().tolist() == [2, 2]
-    response = ds.mean_response_time.sel(N=1000, λ=0.5)
+    definition, uses, _ = blocks("docs/policy.md")
+    names = {}
+    exec(definition, names)
+    side_by_side, alone = (eval(line, names) for line in uses.strip().splitlines())
+    assert side_by_side.messages_per_job.sel(policy="threshold").values.ravel().tolist() == [2, 2]
+    response = side_by_side.mean_response_time.sel(N=1000, λ=0.5)
     assert response.sel(policy="sq") < response.sel(policy="threshold") < response.sel(policy="random")
+    assert alone.d.values.tolist() == [1, 2, 3]
+
+
+def test_the_examples_of_reading_a_dataset_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (example,) = [block for block in blocks("README.md") if "open_dataset" in block]
+    coords = {"N": [100, 1000], "d": [2], "λ": [0.5, 0.9], "t": [0.0, 1.0], "queue_length": [0, 1, 2]}
+    occupancy = (tuple(coords), np.random.default_rng(1).random((2, 1, 2, 2, 3)))
+    ds = xr.Dataset({"occupancy": occupancy, "sup_distance": (("N", "d", "λ"), np.ones((2, 1, 2)))}, coords)
+    datasets.write(ds, "data/paper/trajectories.nc")
+    *opening, last = example.strip().splitlines()
+    names = {}
+    exec("\n".join(opening), names)
+    np.testing.assert_array_equal(eval(last, names), ds.occupancy.values[1, 0, 1])
+    (arguments,) = re.findall(r"-m dchoices.tables ([^`]*)`", README)
+    assert tables.main(arguments.split()) == 0
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 1 + ds.occupancy.size
 
 
 def test_every_policy_is_listed_with_its_messages():
@@ -75,15 +92,18 @@ def test_every_start_is_listed_with_its_matrix():
     assert [name for name, *_ in rows] == ["`empty`", "`overloaded-m`", "`stale-m`", "`random-m`", "`fixed-point`"]
 
 
-def test_links_lead_to_files():
-    links = re.findall(r"\]\((?!http)([^)#]+)\)", README)
-    assert links
-    for link in links:
-        assert (ROOT / link).exists(), link
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_names_lead_to_files(page):
+    text = (ROOT / page).read_text("utf-8")
+    for link in re.findall(r"\]\((?!http)([^)#]+)\)", text):
+        assert (ROOT / page).parent.joinpath(link).exists(), link
+    for file in re.findall(r"`((?:config|docs|lib|notebooks|report|tests)/[\w./-]+)`", text):
+        made = f"# {file}\n" in text or file.startswith("report/build/")
+        assert made or (ROOT / file).exists(), file
 
 
-def test_commands_are_make_targets():
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_are_make_targets(page):
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    for command in re.findall(r"`?make ([a-z]+)`?", README):
-        if command in ("test", "smoke", "verify", "lab", "lock", "claims", "clean"):
-            assert command in targets
+    commands = re.findall(r"(?:`|^)make ([a-z]+)\b(?!=)", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+    assert set(commands) <= targets

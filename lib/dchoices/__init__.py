@@ -50,6 +50,7 @@ _EXPORTS = {
     "sup_distance": "convergence",
     "switch_load": "theory.closed_forms",
     "tail_frequencies": "concentration",
+    "to_table": "tables",
     "total_variation": "statistics",
     "uniform": "kernels.sfc64",
 }

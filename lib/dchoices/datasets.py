@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,10 @@ from dchoices.wording import one_line
 
 class DatasetError(Exception):
     """A dataset that is damaged, unregistered or cannot be merged; the message names file and cause."""
+
+
+class NotStudied(LookupError):
+    """A study that a run was not asked for, by its name: what needs its dataset is left out."""
 
 
 def contents(array: xr.DataArray) -> tuple[str, np.ndarray]:
@@ -114,12 +118,13 @@ def read(path: str | os.PathLike) -> xr.Dataset:
 
 
 def merge(paths: Sequence[str | os.PathLike]) -> xr.Dataset:
-    """Join datasets that differ along one dimension, in the order of its coordinate; a queue-length axis is padded.
+    """Join datasets along the dimensions by which they differ, in the order of their coordinates; queues are padded.
 
     Raises
     ------
     DatasetError
-        If a coordinate value comes twice, another coordinate differs, or more than one dimension differs.
+        If a coordinate value comes twice, another coordinate differs, they do not differ along any dimension, or not in
+        all combinations along several.
     """
     parts = [read(path) for path in paths]
     if len(parts) == 1:
@@ -130,17 +135,12 @@ def merge(paths: Sequence[str | os.PathLike]) -> xr.Dataset:
         for dim in parts[0].dims
         if dim != "queue_length" and any(not parts[0].indexes[dim].equals(part.indexes[dim]) for part in parts[1:])
     ]
-    if len(differing) != 1:
-        raise DatasetError(f"{where}: must differ along exactly one dimension, differ along {differing}")
+    if not differing:
+        raise DatasetError(f"{where}: must differ along a dimension, but have the same coordinates")
     levels = max(part.sizes.get("queue_length", 0) for part in parts)
     if levels:
         parts = [part.reindex(queue_length=np.arange(levels), fill_value=0) for part in parts]
-    try:
-        merged = xr.concat(parts, differing[0], data_vars="minimal", coords="minimal", compat="equals", join="exact",
-                           combine_attrs="drop_conflicts")  # fmt: skip
-    except ValueError as cause:
-        raise DatasetError(f"{where}: cannot be merged ({cause})") from cause
-    merged = merged.sortby(differing[0])
+    merged = _joined(parts, differing, where)
     for cost in ("events", "cpu_seconds"):
         if all(cost in part.attrs for part in parts):
             merged.attrs[cost] = sum(part.attrs[cost] for part in parts)
@@ -150,10 +150,31 @@ def merge(paths: Sequence[str | os.PathLike]) -> xr.Dataset:
     return merged
 
 
+def _joined(parts: Sequence[xr.Dataset], dims: Sequence[Hashable], where: str) -> xr.Dataset:
+    """Return parts joined along the last dimension wherever they agree on the others, and so on to the first."""
+    first, *others = dims
+    if others:
+        groups: dict[bytes, list[xr.Dataset]] = {}
+        for part in parts:
+            groups.setdefault(contents(part[first])[1].tobytes(), []).append(part)
+        parts = [_joined(group, others, where) for group in groups.values()]
+    try:
+        joined = xr.concat(parts, first, data_vars="minimal", coords="minimal", compat="equals", join="exact",
+                           combine_attrs="drop_conflicts")  # fmt: skip
+    except ValueError as cause:
+        raise DatasetError(
+            f"{where}: must differ along one dimension, or in all combinations along several, differ along "
+            f"{', '.join(map(str, dims))} ({one_line(str(cause))})"
+        ) from cause
+    return joined.sortby(first)
+
+
 def _joint_parameters(runs: Sequence[dict[str, Any]]) -> str:
     """Return the parameters of runs as one: the lists by which they differ are joined."""
     joint = {
-        name: value if all(run[name] == value for run in runs) else [item for run in runs for item in run[name]]
+        name: value
+        if all(run[name] == value for run in runs)
+        else list(dict.fromkeys(item for run in runs for item in run[name]))
         for name, value in runs[0].items()
     }
     return json.dumps(joint, ensure_ascii=False)

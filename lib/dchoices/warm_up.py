@@ -1,12 +1,16 @@
 """Compile every kernel once, alone: numba writes its cache files in place, which parallel jobs would disturb.
 
-``python -m dchoices.warm_up`` is what the workflow does first; with a warm cache it takes a moment.
+``python -m dchoices.warm_up`` is what the workflow does first; with a warm cache it takes a moment. It prints the pace
+of this machine, the CPU time of an event in nanoseconds, by which the workflow says what a run will take.
 """
 
 from __future__ import annotations
 
+import time
+
 from dchoices import registry
 from dchoices.concentration import tail_frequencies
+from dchoices.progress import events_simulated
 from dchoices.replacement import replacement_gap
 from dchoices.simulation import simulate, stationary
 from dchoices.theory.fluid import fluid_path
@@ -22,5 +26,16 @@ def main() -> None:
     fluid_path(0.5, 2, [0.5])
 
 
+def pace() -> float:
+    """Return the CPU time of an event in seconds, where N is large: the least of three short runs."""
+    found = []
+    for seed in range(3):
+        before, started = events_simulated(), time.process_time()
+        simulate("sq-memory", N=10**6, d=2, lam=0.9, t=[2.0], replicates=1, seed=seed, start="fixed-point")
+        found.append((time.process_time() - started) / (events_simulated() - before))
+    return min(found)
+
+
 if __name__ == "__main__":
     main()
+    print(f"{1e9 * pace():.3g}")

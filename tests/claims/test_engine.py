@@ -4,6 +4,7 @@ import math
 
 import pytest
 import xarray as xr
+from dchoices import datasets
 from dchoices.claims import catalogue, engine, stationary
 from dchoices.claims.engine import Cell, Claim
 from made_up_limits import service, study
@@ -153,3 +154,15 @@ def test_command_line_names_a_missing_dataset(tmp_path, capsys):
     assert "trajectories.nc" in capsys.readouterr().err
     assert not (tmp_path / "claims.json").exists()
     assert engine.main([]) == 2
+
+
+def test_a_claim_about_a_study_that_was_not_asked_for_is_undecided_and_says_so(tmp_path):
+    datasets.write(study()["stationary"], tmp_path / "stationary.nc")
+    data = engine.Data(tmp_path, ["stationary"])
+    record = engine.evaluate(engine.REGISTRY["P1"], data)
+    assert record["verdict"] == record["control_verdict"] == "inconclusive"
+    assert record["at"] == record["control_at"] == "no data: the study trajectories"
+    assert record["evidence"]["dataset_hash"] is None
+    assert engine.evaluate(engine.REGISTRY["P2"], data)["verdict"] == "pass"
+    with pytest.raises(FileNotFoundError):
+        engine.evaluate(engine.REGISTRY["P1"], engine.Data(tmp_path))

@@ -177,6 +177,35 @@ def test_a_report_of_failures_is_written_and_says_so(data, template, tmp_path):
     assert counts in (out / "claims.md").read_text()
 
 
+@pytest.mark.usefixtures("drawn")
+@pytest.mark.parametrize("studies", [("stationary", "fixed_points"), ("fluid",)], ids=lambda names: names[0])
+def test_a_run_of_a_few_studies_has_a_short_report(data, template, tmp_path, studies):
+    records = claims()
+    lacking = [record for record in records if record["id"] not in ("P2", "P5") or len(studies) == 1]
+    for record in lacking:
+        record |= {"verdict": "inconclusive", "control_verdict": "inconclusive", "at": "no data: the study ladder"}
+    lacking[-1]["at"] = "no data"
+    (data / "claims.json").write_text(json.dumps(records), "utf-8")
+    for path in data.glob("*.nc"):
+        if path.stem not in studies:
+            path.unlink()
+    out, short = tmp_path / "out", template.with_name("short.md")
+    assert report.main([f"--data={data}", f"--template={short}", f"--out={out}", "--studies", *studies]) == 0
+    assert {path.name for path in out.iterdir()} == OUTPUTS - {"main-figure.svg"}
+    text, table, paper = (out / "report.html").read_text("utf-8"), (out / "claims.md").read_text("utf-8"), printed(out)
+    left_out = f"the study ladder; {lacking[-1]['id']}: runs of the kind that it is about"
+    assert all(left_out in " ".join(where.split()) for where in (text, table, paper))
+    checked = len(records) - len(lacking)
+    assert f"{checked} of {checked} claims pass" in table
+    assert ("no data here that a claim could be checked on" in paper) == (checked == 0)
+    assert len(re.findall(r'id="claim-', text)) == checked
+    figures = ["fig-idle", "fig-fixed-points", "fig-memory", "fig-lookup"] if checked else []
+    assert re.findall(r'<figure id="([^"]*)"', text) == figures
+    page = Page(text)
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+    assert page.fetched == []
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_many_claims_fill_several_pages_of_table(data, template, tmp_path):

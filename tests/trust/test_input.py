@@ -14,7 +14,7 @@ import nbformat
 import pytest
 import xarray as xr
 import yaml
-from dchoices import datasets
+from dchoices import datasets, tables
 from dchoices.claims import engine
 from dchoices.report import __main__ as report
 from dchoices.workflow import config, estimates, run_notebook, verdict
@@ -147,7 +147,7 @@ def assert_sound(plan):
     assert re.fullmatch(r"[a-z0-9][a-z0-9-]{0,49}", plan.profile)
     assert plan.profile != "reference"
     for job in plan.jobs.values():
-        assert re.fullmatch(r"[a-z_]+/(all|(d|lam|N)=[0-9.e+-]+)", job.name)
+        assert re.fullmatch(r"[a-z_]+/(all|(d|lam|N)=[0-9.e+-]+(,(d|lam|N)=[0-9.e+-]+)*)", job.name)
         assert yaml.safe_load(job.as_yaml()) == job.parameters
         assert estimates.estimated_points(job.study, job.parameters) <= 1e7
     assert sum(map(plan.events, plan.studies)) <= len(plan.studies) * config.MAX_EVENTS
@@ -342,6 +342,14 @@ def commands(folder):
     yield datasets.main, [".", "good.nc"]
     yield datasets.main, ["text.nc/out.nc", "good.nc"]
     yield datasets.main, ["out.nc"]
+    for arguments in (
+        ["no.nc", "out.csv"],
+        ["cut.nc", "out.csv"],
+        ["good.nc", "out.txt"],
+        ["good.nc", "out.csv", "a\n"],
+    ):
+        yield tables.main, arguments
+    yield tables.main, ["good.nc"]
     for name in ("no", *contents):
         yield verdict.main, [f"{name}.json", "out.txt"]
     yield verdict.main, [".", "out.txt"]

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from dchoices.workflow.closure import ClosureError, closure, code_hash
+from dchoices.workflow.closure import ClosureError, closure, code_hash, registered_policies
 
 ROOT = Path(__file__).parents[2]
 
@@ -154,3 +154,15 @@ def test_the_real_package(monkeypatch):
             "fluctuations",
             "replacement",
         }
+
+
+def test_the_policies_that_a_notebook_registers_are_read_and_not_run(tmp_path):
+    cells = [
+        "def f(at_least, d, rng):\n    return 0\n",
+        "dc.register_policy('a', f, 0)\n%matplotlib inline\ndc.register_policy(name='b', choose=f, takes_d=False)",
+        "from dchoices import register_policy\nregister_policy('c', f, 1, 'said', False)",
+        "other.register_policy('d', f, 1)",
+        "name = 'e'\ndc.register_policy(name, f, 1)",
+    ]
+    path = notebook(tmp_path, *cells)
+    assert registered_policies(path) == {"a": True, "b": False, "c": False}

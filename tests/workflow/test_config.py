@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from dchoices import registry, service
+from dchoices.studies import STUDIES
 from dchoices.workflow import config, estimates
 
 ROOT = Path(__file__).parents[2]
@@ -107,7 +108,10 @@ D = ("studies", "constant_d")
         # names
         ((*S, "policies"), ["sq-memry"], "'sq-memry': must be one of sq-memory, sq, did you mean sq-memory?"),
         ((*S, "split"), ["t"], "stationary.split[0] = 't': must be one of d, lam, N"),
-        ((*S, "split"), ["d", "N"], "stationary.split = ['d', 'N']: must be a list of at most one axis"),
+        ((*S, "split"), ["d", "d"], "stationary.split = ['d', 'd']: must not hold 'd' twice"),
+        ((*S, "split"), "d", "stationary.split = 'd': must be a list of axes out of d, lam, N"),
+        (("studies",), {}, "studies = {}: must be a mapping of at least one study to its parameters"),
+        (("studies", "stationery"), {}, "studies.stationery = {}: unknown key, did you mean stationary?"),
         ((*L, "starts"), ["over"], "starts[0] = 'over': must be empty, fixed-point, "),
         ((*L, "starts"), ["random-0"], "starts[0] = 'random-0': must be empty, fixed-point, overloaded-<m>, stale-<m> "
          "or random-<m> with a whole number m up to 12 (random-<m> from 1)"),
@@ -131,6 +135,8 @@ D = ("studies", "constant_d")
         ((*T, "lamda"), [0.5], "trajectories.lamda = [0.5]: unknown key, did you mean lam?; must be one of"),
         (("sed",), 1, "sed = 1: unknown key, did you mean seed?; must be one of profile, seed, studies"),
         ((*P, "policies", "jsqq"), 0, "policies.jsqq = 0: unknown key, did you mean jsq?; must be one of jiq, jsq, "),
+        ((*P, "policies", "mine"), 2, ", sq-half, or a policy that notebooks/policies.ipynb registers"),
+        ((*P, "policies", "sq-half"), 0, "policies.sq-half = 0: must be an integer from 1 to 10000"),
         # a d for a policy without one, and none for a policy with one
         ((*P, "policies", "jsq"), 2, "policies.policies.jsq = 2: must be 0, as this policy has no d"),
         ((*P, "policies", "random"), False, "policies.policies.random = False: must be 0, as this policy has no d"),
@@ -305,6 +311,30 @@ def test_split_makes_one_job_for_each_value():
         "N": [100, 1000], "d": [1, 2], "lam": [0.3], "t_end": 5, "t_step": 0.5, "replicates": 3, "seed": 1
     }  # fmt: skip
     assert yaml.safe_load(job.as_yaml()) == job.parameters
+
+
+def test_split_along_several_axes_makes_a_job_for_each_combination():
+    plan = config.make_plan(changed((*T, "split"), ["N", "d"]))
+    assert plan.parts("trajectories") == ["N=100,d=1", "N=100,d=2", "N=1000,d=1", "N=1000,d=2"]
+    assert plan.jobs["trajectories/N=1000,d=1"].parameters["N"] == [1000]
+    assert plan.events("trajectories") == pytest.approx(config.make_plan(GOOD).events("trajectories"))
+
+
+def test_a_split_into_more_jobs_than_anyone_wants_is_refused():
+    many = changed((*T, "split"), ["N", "lam"])
+    many["studies"]["trajectories"] |= {"N": list(range(1, 100)), "lam": [k / 100 for k in range(1, 100)]}
+    assert "trajectories.split = ['N', 'lam']: makes 9801 jobs, must be at most 1000" in error_of(many)
+
+
+@pytest.mark.parametrize("study", GOOD["studies"])
+def test_a_configuration_may_name_some_of_the_studies(study):
+    some = GOOD | {"studies": {study: GOOD["studies"][study]}}
+    assert config.make_plan(some).studies == [study]
+
+
+def test_the_schema_knows_the_studies():
+    known = config._schema()["properties"]["studies"]["properties"]
+    assert set(known) == set(STUDIES) == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
 
 
 def test_estimated_events():

@@ -1,4 +1,7 @@
-"""``python -m dchoices.claims DATA_DIR OUT.json`` checks every claim on the datasets of a run."""
+"""``python -m dchoices.claims DATA_DIR OUT.json [STUDY ...]`` checks every claim on the datasets of a run.
+
+Where studies are named the run holds these alone, and claims about others are undecided.
+"""
 
 import sys
 

@@ -17,7 +17,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from dchoices.variables import VARIABLES
 from dchoices.wording import one_line
 
 CLAIM = "claim"  # the model name under which a check measures the claim itself
+NO_DATA = "no data"  # how the place of a cell begins that a run does not hold
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,16 @@ class Cell:
 
 
 class Data:
-    """The merged datasets of a run, loaded when first used."""
+    """The merged datasets of a run, loaded when first used; of the named studies alone, where any are named."""
 
-    def __init__(self, folder: str | os.PathLike):
+    def __init__(self, folder: str | os.PathLike, studies: Sequence[str] = ()):
         self._folder = Path(folder)
+        self._studies = studies
         self._loaded: dict[str, xr.Dataset] = {}
 
     def __getitem__(self, name: str) -> xr.Dataset:
+        if self._studies and name not in self._studies:
+            raise datasets.NotStudied(name)
         if name not in self._loaded:
             self._loaded[name] = datasets.read(self._folder / f"{name}.nc")
         return self._loaded[name]
@@ -163,7 +167,7 @@ def missed(point: xr.Dataset, replicates: int) -> float:
 
 def missing(what: str) -> Cell:
     """Return the cell of evidence that a run does not hold: it can neither pass nor fail."""
-    return Cell(f"no data: {what}", 0.0, math.inf, 0.0, 0.0)
+    return Cell(f"{NO_DATA}: {what}", 0.0, math.inf, 0.0, 0.0)
 
 
 def where(place: dict[str, Any]) -> str:
@@ -197,7 +201,7 @@ def _measured(cells: Sequence[Cell], at: str = "") -> dict[str, Any]:
             "measured": None,
             "ci95": [None, None],
             "tolerance": [None, None],
-            "at": "no data",
+            "at": NO_DATA,
             "cells": 0,
             "cells_beside": 0,
         }
@@ -218,8 +222,17 @@ def evaluate(entry: Claim, data: Data, claims: int = 1) -> dict[str, Any]:
     With several controls the record shows the one that comes closest to passing, where it can at the cell that decides
     the claim, else at its own; its tolerance is that of the cell, as a wrong model may expect another value.
     `verdict_at_once` is the verdict with intervals that hold for the cells of all `claims` claims at once. `pass_rate`
-    and `false_pass_rate`, the greatest of the controls', are those of `resampling`.
+    and `false_pass_rate`, the greatest of the controls', are those of `resampling`. A claim about a study that the run
+    was not asked for is undecided, and its record says so.
     """
+    try:
+        return _evaluated(entry, data, claims)
+    except datasets.NotStudied as absent:
+        undecided = [missing(f"the study {absent}")]
+        return _evaluated(replace(entry, check=lambda *_: undecided), data, claims)
+
+
+def _evaluated(entry: Claim, data: Data, claims: int) -> dict[str, Any]:
     cells = list(entry.check(data, CLAIM))
     with statistics.at_once(claims):
         verdict_at_once = verdict(list(entry.check(data, CLAIM)))
@@ -260,20 +273,28 @@ def evaluate(entry: Claim, data: Data, claims: int = 1) -> dict[str, Any]:
         "evidence": {
             "notebook": f"notebooks/{entry.dataset}.ipynb",
             "dataset": f"{entry.dataset}.nc",
-            "dataset_hash": data[entry.dataset].attrs["content_hash"],
+            "dataset_hash": _hash(data, entry.dataset),
             "figure": entry.figure,
         },
     }
 
 
+def _hash(data: Data, name: str) -> str | None:
+    """Return the hash of a dataset, None for that of a study that the run was not asked for."""
+    try:
+        return str(data[name].attrs["content_hash"])
+    except datasets.NotStudied:
+        return None
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Write the records of all claims as JSON, under a temporary name, then renamed."""
+    """Write the records of all claims as JSON, under a temporary name, then renamed; see `dchoices.claims`."""
     from dchoices.claims.catalogue import CLAIMS  # they are built on this module
 
-    if len(arguments) != 2:
-        print("usage: python -m dchoices.claims DATA_DIR OUT.json", file=sys.stderr)
+    if len(arguments) < 2:
+        print("usage: python -m dchoices.claims DATA_DIR OUT.json [STUDY ...]", file=sys.stderr)
         return 2
-    data, target = Data(arguments[0]), Path(arguments[1])
+    data, target = Data(arguments[0], arguments[2:]), Path(arguments[1])
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         records = [evaluate(entry, data, len(CLAIMS)) for entry in CLAIMS]

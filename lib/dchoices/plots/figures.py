@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
+from dchoices.datasets import NotStudied
 from dchoices.plots import (
     comparison,
     concentration,
@@ -47,5 +49,9 @@ MAKERS: tuple[Callable[[Datasets], Figure], ...] = (
 
 
 def make_figures(data: Datasets) -> list[Figure]:
-    """Return every figure of the report, in its order."""
-    return [make(data) for make in MAKERS]
+    """Return the figures of the report, in its order; of a run with some of the studies those that need no others."""
+    made = []
+    for make in MAKERS:
+        with contextlib.suppress(NotStudied):
+            made.append(make(data))
+    return made

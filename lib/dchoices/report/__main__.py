@@ -13,13 +13,14 @@ from dchoices.datasets import DatasetError
 from dchoices.report import pages, verdicts
 from dchoices.report.study import Study
 from dchoices.report.writer import Writer
+from dchoices.studies import STUDIES
 from dchoices.wording import one_line
 
 
-def write(data: Path, template: Path, out: Path) -> None:
-    """Write report.html, report.pdf, claims.md and main-figure.svg for the run in `data`."""
+def write(data: Path, template: Path, out: Path, studies: Sequence[str] = STUDIES) -> None:
+    """Write report.html, report.pdf, claims.md and, with all studies, main-figure.svg for the run in `data`."""
     text = template.read_text("utf-8")
-    study = Study.read(data)
+    study = Study.read(data, studies)
     out.mkdir(parents=True, exist_ok=True)
     # Drawing for print takes as long as the page. The data are sent: pickled figures would lose their options.
     with ProcessPoolExecutor(max_workers=1) as other:
@@ -27,13 +28,13 @@ def write(data: Path, template: Path, out: Path) -> None:
         writer = Writer(study, out)
         markdown = writer.fill(text)
         page = pages.page(markdown, writer, template.parent)
-        panels, story = drawing.result()
+        pictures = drawing.result()
     outputs = {
         "report.html": page.encode(),
-        "report.pdf": pages.printed(markdown, panels | writer.pictures, template.parent),
-        "claims.md": verdicts.as_text(study.claims).encode(),
-        "main-figure.svg": story,
+        "report.pdf": pages.printed(markdown, pictures | writer.pictures, template.parent),
+        "claims.md": verdicts.as_text(study.checked, study.unchecked).encode(),
     }
+    outputs |= {name: pictures[name] for name in (pages.STORY,) if name in pictures}
     for name, content in outputs.items():
         pages.replace(out / name, content)
 
@@ -42,11 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the report; return 1 with one line of reason where the run cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m dchoices.report", description=write.__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder data/<profile> of a finished run")
-    parser.add_argument("--template", type=Path, required=True, help="report/report.md")
+    parser.add_argument("--template", type=Path, required=True, help="report/report.md, or report/short.md")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--studies", nargs="+", choices=STUDIES, default=STUDIES, help="of the run, by default all")
     given = parser.parse_args(arguments)
     try:
-        write(given.data, given.template, given.out)
+        write(given.data, given.template, given.out, given.studies)
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, DatasetError) as error:
         print(one_line(str(error)), file=sys.stderr)
         return 1

@@ -15,7 +15,8 @@ from dchoices import plots
 from dchoices.report.study import Study
 from dchoices.report.writer import Writer
 
-# Size of the README's picture, shown at about 800 px.
+STORY = "main-figure.svg"  # the README's picture
+# Its size, shown at about 800 px.
 STORY_INCHES = (8.6, 3.5)
 
 _READER = "markdown"
@@ -57,13 +58,15 @@ def _in_script(text: str) -> str:
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def drawn(study: Study) -> tuple[dict[str, bytes], bytes]:
-    """Return the pictures of the printed panels by file name, and that of the README."""
+def drawn(study: Study) -> dict[str, bytes]:
+    """Return the pictures of the printed panels by file name, and of a whole study that of the README."""
     figures = plots.make_figures(study.datasets)
     panels = {f"{name}.svg": plots.svg(panel) for figure in figures for name, panel in figure.printed_panels.items()}
+    if not study.is_whole:
+        return panels
     story = plots.story(study.datasets)
     made_from = ", ".join(f"{name} {study.hash(name)}" for name in story.studies)
-    return panels, plots.svg_row(story, STORY_INCHES, {"Title": story.alt, "Source": made_from})
+    return panels | {STORY: plots.svg_row(story, STORY_INCHES, {"Title": story.alt, "Source": made_from})}
 
 
 def printed(markdown: str, pictures: Mapping[str, bytes], folder: Path) -> bytes:

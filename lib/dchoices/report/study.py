@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,16 +17,20 @@ import xarray as xr
 import yaml
 
 from dchoices import datasets, registry
+from dchoices.claims.engine import NO_DATA
+from dchoices.studies import STUDIES
 
-STUDIES = (
-    "trajectories", "ladder", "concentration", "fluid", "portrait", "fixed_points", "bound_grid", "convergence",
-    "stationary", "policies", "heavy_traffic", "constant_d", "recursion", "service", "finite_size", "fluctuations",
-    "replacement",
-)  # fmt: skip
 HASH_DIGITS = 12
 LONGEST_BREAK = 60.0  # s in which no job runs: more is between two runs
 ROUNDED = 1.0  # s to which the wall time of a job is known
 TIMES = "times"  # folder of what jobs cost, in that of the run
+
+
+class _Asked(dict[str, xr.Dataset]):
+    """The datasets of a run, which says of another study that it was not asked for."""
+
+    def __missing__(self, name: str) -> xr.Dataset:
+        raise datasets.NotStudied(name)
 
 
 @dataclass(frozen=True)
@@ -38,10 +42,30 @@ class Study:
     claims: list[dict[str, Any]]
 
     @classmethod
-    def read(cls, folder: Path) -> Study:
+    def read(cls, folder: Path, studies: Sequence[str] = STUDIES) -> Study:
         """Read a folder data/<profile>, checking every dataset against its hash."""
-        loaded = {name: datasets.read(folder / f"{name}.nc") for name in STUDIES}
+        loaded = _Asked((name, datasets.read(folder / f"{name}.nc")) for name in STUDIES if name in studies)
         return cls(folder, loaded, json.loads((folder / "claims.json").read_text("utf-8")))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the run has every study, so that it can fill the report's template."""
+        return len(self.datasets) == len(STUDIES)
+
+    @property
+    def checked(self) -> list[dict[str, Any]]:
+        """The records of the claims that are reported: of a few studies those alone that there are data for."""
+        return [claim for claim in self.claims if self.is_whole or not _lacks_data(claim)]
+
+    @property
+    def unchecked(self) -> dict[str, list[str]]:
+        """The other claims, by what it would take to check them."""
+        found: dict[str, list[str]] = {}
+        for claim in self.claims:
+            if claim not in self.checked:
+                what = claim["at"].removeprefix(NO_DATA).removeprefix(": ") or "runs of the kind that it is about"
+                found.setdefault(what, []).append(claim["id"])
+        return found
 
     @property
     def profile(self) -> str:
@@ -122,6 +146,10 @@ class Study:
                 return None
             end = done
         return end - begin
+
+
+def _lacks_data(claim: Mapping[str, Any]) -> bool:
+    return str(claim["at"]).startswith(NO_DATA)
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -214,7 +214,12 @@ def mention(claim: Claim | None, name: str) -> str:
     return f"[{claim['id']}](#{anchor(claim)}) ({verdict(claim)})"
 
 
-def as_text(claims: Sequence[Claim]) -> str:
+def unchecked(reasons: Mapping[str, Sequence[str]]) -> str:
+    """Return which claims were not checked, by what it would take: "P6: the study recursion; …"."""
+    return "; ".join(f"{', '.join(names)}: {words(what)}" for what, names in reasons.items())
+
+
+def as_text(claims: Sequence[Claim], left_out: Mapping[str, Sequence[str]] | None = None) -> str:
     """Return claims.md: rounded values and verdicts, and nothing that differs between two runs of the same study."""
     head = ["Claim", "Statement", "Cell shown", "Measured", "95 % interval", "Tolerance", "Verdict"]
     head += ["Control", "Its cell", "Measured on it", "95 % interval", "Its tolerance", "Its verdict"]
@@ -235,7 +240,10 @@ def as_text(claims: Sequence[Claim]) -> str:
         f"{counts['passed']} of {counts['claims']} claims pass, {counts['failed']} fail, {counts['inconclusive']} are "
         f"inconclusive; {counts['controls_failed']} of {counts['claims']} controls fail, as they must."
     )
-    return f"{summary}\n\n{pipe_table(head, rows, [3] * len(head))}\n"
+    lines = [summary, pipe_table(head, rows, [3] * len(head))]
+    if left_out:
+        lines.append(f"Not checked, as this run does not have the data. {unchecked(left_out)}.")
+    return "\n\n".join(lines) + "\n"
 
 
 def _cell(text: str) -> str:

@@ -15,8 +15,9 @@ import jinja2
 
 from dchoices import plots
 from dchoices.report import licences, numbers, verdicts
-from dchoices.report.study import STUDIES, Study, machine
+from dchoices.report.study import Study, machine
 from dchoices.report.verdicts import words
+from dchoices.studies import STUDIES
 
 TITLES = {name: name.replace("_", " ") for name in STUDIES}
 # What draws and sets the report, beside what the datasets were made with.
@@ -32,7 +33,7 @@ class Writer:
         self.figures = {figure.anchor: figure for figure in plots.make_figures(study.datasets)}
         self.panels: list[dict[str, Any]] = []
         self.pictures: dict[str, bytes] = {}
-        self._claims = {claim["id"]: claim for claim in study.claims}
+        self._claims = {claim["id"]: claim for claim in study.checked}
 
     def fill(self, template: str) -> str:
         """Return the template with every call answered."""
@@ -48,16 +49,17 @@ class Writer:
         study = self.study
         return {
             "profile": study.profile,
-            "commit": study.commit("stationary"),
-            "tally": verdicts.tally(study.claims),
-            "claims_table": verdicts.table(study.claims),
-            "chances_table": verdicts.chances(study.claims),
-            "concerns": verdicts.concerns(study.claims),
+            "tally": verdicts.tally(study.checked),
+            "claims_table": verdicts.table(study.checked),
+            "unchecked": verdicts.unchecked(study.unchecked),
+            "chances_table": verdicts.chances(study.checked),
+            "concerns": verdicts.concerns(study.checked),
             "claim": lambda name: verdicts.mention(self._claims.get(name), name),
             "measured": lambda name: verdicts.value(self._claims[name]) if name in self._claims else numbers.DASH,
             "claim_sections": self.claim_sections,
             "figure": self.figure,
             "ref": self.reference,
+            "figures": {name: figure.alt for name, figure in self.figures.items()},
             "facts": {name: figure.facts for name, figure in self.figures.items()},
             "num": numbers.plain,
             "estimate": lambda row: _response(row)[0],
@@ -67,11 +69,12 @@ class Writer:
             "words": words,
             "policies_table": self.policies_table,
             "messages_table": self.messages_table,
+            "runs_table": self.runs_table,
             "dataset_table": self.dataset_table,
             "times_table": self.times_table,
             "times": study.times,
             "total": lambda key: sum(row[key] for row in study.times),
-            "costs": [study.cost(name) for name in STUDIES],
+            "costs": [study.cost(name) for name in study.datasets],
             "costs_table": self.costs_table,
             "elapsed": study.elapsed,
             "versions": self.versions,
@@ -180,7 +183,7 @@ class Writer:
 
     def claim_sections(self) -> str:
         """Return a subsection for each claim."""
-        return "\n\n".join(self._claim_section(claim) for claim in self.study.claims)
+        return "\n\n".join(self._claim_section(claim) for claim in self.study.checked)
 
     def _claim_section(self, claim: verdicts.Claim) -> str:
         picture = verdicts.strip(claim)
@@ -214,10 +217,19 @@ class Writer:
 
     # ----------------------------------------------------------------------------------------------------- colophon
 
+    def runs_table(self) -> str:
+        """Return a table of the studies: what each was run for, in how many events and how much time."""
+        rows = []
+        for name in self.study.datasets:
+            cost = self.study.cost(name)
+            events = numbers.plain(float(cost["events"]), 3) if cost["events"] else numbers.DASH
+            rows.append([self.notebook_links(name), self._parameters(name), events, numbers.fixed(cost["cpu"], 0)])
+        return verdicts.pipe_table(["Study", "Parameters", "Events", "CPU time, s"], rows, (24, 50, 14, 12))
+
     def dataset_table(self) -> str:
         """Return a table of the datasets: commit, seed, hash."""
         rows = []
-        for name in STUDIES:
+        for name in self.study.datasets:
             seed = self.study.parameters(name).get("seed", [self.study.datasets[name].attrs.get("seed", "none")])
             sizes = ", ".join(f"{dim} {size}" for dim, size in self.study.datasets[name].sizes.items())
             rows.append([TITLES[name], words(sizes), listed(seed, "seed"), self.study.commit(name),
@@ -227,7 +239,7 @@ class Writer:
     def costs_table(self) -> str:
         """Return a table of what each rule cost, that of the notebooks by study."""
         rows = []
-        for name in STUDIES:
+        for name in self.study.datasets:
             cost = self.study.cost(name)
             pace = 1e9 * (cost["cpu"] - cost["start_up"]) / cost["events"] if cost["events"] else None
             events = numbers.plain(float(cost["events"]), 3) if cost["events"] else numbers.DASH

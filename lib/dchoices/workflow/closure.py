@@ -1,7 +1,8 @@
-"""Import closures: the files of lib/dchoices that a notebook or a module runs, found by reading them.
+"""What notebooks and modules say of themselves, found by reading them, not by running them.
 
-Snakemake does not follow imports. The closure is what a rule names as its inputs, so that an edited kernel
-reruns what uses it and an edited plot reruns no simulation.
+Import closures are the files of lib/dchoices that a notebook or a module runs. Snakemake does not follow imports: the
+closure is what a rule names as its inputs, so that an edited kernel reruns what uses it and an edited plot reruns no
+simulation. And the policies that a notebook registers are those that a configuration may ask for.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 PACKAGE = "dchoices"
 LIB = Path("lib")  # commands of the workflow run in the project's root, and paths stay relative
+REGISTER = ("register_policy", "dc.register_policy", "dchoices.register_policy", "registry.register_policy")
 MAGIC = re.compile(r"^\s*(?:[\w, ]+=\s*)?[%!].*$|^.*\?\s*$")
 
 
@@ -75,6 +77,26 @@ def code_hash(files: Iterable[Path]) -> str:
         for part in (path.as_posix().encode(), content):
             digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
+
+
+def registered_policies(notebook: Path) -> dict[str, bool]:
+    """Return the policies that a notebook registers under a name that it spells out, and whether each takes a d.
+
+    Raises
+    ------
+    ClosureError
+        If it cannot be read, or is no Python.
+    """
+    nodes = [node for name, source in _sources(notebook) for node in _walk(_parse(name, source))]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) in REGISTER]
+    found = {}
+    for call in calls:
+        given = dict(zip(("name", "choose", "messages_per_job", "description", "takes_d"), call.args, strict=False))
+        given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+        name, takes_d = given.get("name"), given.get("takes_d", ast.Constant(True))
+        if isinstance(name, ast.Constant) and isinstance(name.value, str) and isinstance(takes_d, ast.Constant):
+            found[name.value] = bool(takes_d.value)
+    return found
 
 
 def _notebook_source(path: Path) -> bytes:

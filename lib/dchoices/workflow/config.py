@@ -11,6 +11,7 @@ import functools
 import itertools
 import json
 import math
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,15 +21,21 @@ from typing import Any
 import yaml
 
 from dchoices.capacity import CALL, LAST_SWITCH, MAX_EVENTS
+from dchoices.studies import STUDIES
 from dchoices.wording import show
 from dchoices.workflow import without_uri_checks
+from dchoices.workflow.closure import ClosureError, registered_policies
 from dchoices.workflow.estimates import estimated_calls, estimated_events, estimated_points
 from dchoices.workflow.reading import MAX_DEPTH, MAX_ITEMS, ConfigError, read, show_key, show_path
 
-SCHEMA = Path(__file__).resolve().parents[3] / "config" / "schema.json"
+ROOT = Path(__file__).resolve().parents[3]
+SCHEMA = ROOT / "config" / "schema.json"
+OWN_POLICIES = ROOT / "notebooks" / "policies.ipynb"  # which registers some that its study may then ask for
 NOT_PARAMETERS = ("split", "events")  # keys of a study that its notebook does not get
 FLUID_GRID = ("d", "lam", "t_end", "t_step")  # what fluid.nc and trajectories.nc share
 DISTINCT = ("sq-distinct", "sq-memory-distinct")  # policies that probe d different servers
+ONE_FOR_EACH_SIZE = {"ladder": ["replicates"], "constant_d": ["warm_up", "horizon"]}  # lists as long as N
+MOST_JOBS = 1000  # of a study; each starts a notebook
 MOST_STEPS = 10**5  # of a time grid
 STEP_TOLERANCE = 1e-9  # t_end / t_step may miss a whole number by rounding, not by more
 SUM_TOLERANCE = 1e-9  # as far as shares may miss 1, which is as far as `starts` lets them
@@ -91,6 +98,17 @@ class Plan:
         """Names of the studies, in the order of the configuration."""
         return list(dict.fromkeys(job.study for job in self.jobs.values()))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every study is there, as the report needs; it is a short one otherwise."""
+        return set(self.studies) == set(STUDIES)
+
+    @property
+    def pages(self) -> list[Path]:
+        """The files of the report."""
+        names = ["report.html", "report.pdf", "claims.md", *(["main-figure.svg"] if self.is_whole else [])]
+        return [self.report / name for name in names]
+
     def parts(self, study: str) -> list[str]:
         """Return the parts into which a study is split."""
         return [job.part for job in self.jobs.values() if job.study == study]
@@ -135,22 +153,14 @@ def _check(config: Any) -> dict[str, Any]:
         # A misspelt key is also a missing key: the misspelling explains more.
         raise ConfigError(_explain(min(errors, key=lambda error: error.validator != "additionalProperties")))
     checked: dict[str, Any] = _whole_numbers(config, _schema())
-    for name, study in checked["studies"].items():
-        _check_time_grid(f"studies.{name}", study)
-        _check_warm_up(f"studies.{name}", study)
-    _check_one_for_each_size(checked["studies"], "ladder", ["replicates"])
-    _check_one_for_each_size(checked["studies"], "constant_d", ["warm_up", "horizon"])
-    _check_distinct(checked["studies"]["policies"])
-    _check_pairs(checked["studies"]["replacement"])
-    _check_levels("studies.convergence.levels", max(checked["studies"]["convergence"]["levels"]), checked["studies"])
-    _check_shares("studies.portrait.starts", checked["studies"]["portrait"]["starts"])
-    trajectories, fluid = checked["studies"]["trajectories"], checked["studies"]["fluid"]
-    for key in FLUID_GRID:
-        if fluid[key] != trajectories[key]:
-            raise ConfigError(
-                f"studies.fluid.{key} = {show(fluid[key])}: must be that of studies.trajectories, "
-                f"{show(trajectories[key])}"
-            )
+    studies = checked["studies"]
+    for name, study in studies.items():
+        for check in (_check_time_grid, _check_warm_up, _check_split, *CHECKS_OF_ONE.get(name, ())):
+            check(f"studies.{name}", study)
+        for key in ONE_FOR_EACH_SIZE.get(name, []):
+            _check_one_for_each_size(f"studies.{name}", study, key)
+    if "fluid" in studies and "trajectories" in studies:
+        _check_same_grid(studies["fluid"], studies["trajectories"])
     return checked
 
 
@@ -162,7 +172,15 @@ def _validator() -> Any:
 
 @functools.cache
 def _schema() -> dict[str, Any]:
+    """Return the schema, with the policies that the notebook of policies registers among those of its study."""
     schema: dict[str, Any] = json.loads(SCHEMA.read_text("utf-8"))
+    try:
+        own = registered_policies(Path(os.path.relpath(OWN_POLICIES)))
+    except ClosureError as error:
+        raise ConfigError(str(error)) from None
+    known = schema["$defs"]["policies"]["properties"]["policies"]["properties"]
+    for name, takes_d in own.items():
+        known.setdefault(name, {"$ref": "#/$defs/one_d" if takes_d else "#/$defs/no_d"})
     return schema
 
 
@@ -226,45 +244,66 @@ def _check_warm_up(field: str, study: Mapping[str, Any]) -> None:
         raise ConfigError(f"{field}.warm_up = {study['warm_up']}: must be less than t_end = {study['t_end']}")
 
 
-def _check_pairs(study: Mapping[str, Any]) -> None:
-    if max(study["d"]) > min(study["N"]):
+def _check_split(field: str, study: Mapping[str, Any]) -> None:
+    axes = study.get("split", [])
+    jobs = math.prod(len(study[axis]) for axis in axes)
+    if jobs > MOST_JOBS:
+        raise ConfigError(f"{field}.split = {show(axes)}: makes {jobs} jobs, must be at most {MOST_JOBS}")
+
+
+def _check_one_for_each_size(field: str, study: Mapping[str, Any], key: str) -> None:
+    if len(study[key]) != len(study["N"]):
         raise ConfigError(
-            f"studies.replacement.d = {show(study['d'])}: different servers are probed, must be at most "
-            f"N = {min(study['N'])}"
+            f"{field}.{key} = {show(study[key])}: must hold one number for each of N = {show(study['N'])}"
         )
 
 
-def _check_one_for_each_size(studies: Mapping[str, Any], name: str, keys: Sequence[str]) -> None:
-    study = studies[name]
-    for key in keys:
-        if len(study[key]) != len(study["N"]):
-            raise ConfigError(
-                f"studies.{name}.{key} = {show(study[key])}: must hold one number for each of N = {show(study['N'])}"
-            )
+def _check_pairs(field: str, study: Mapping[str, Any]) -> None:
+    if max(study["d"]) > min(study["N"]):
+        raise ConfigError(
+            f"{field}.d = {show(study['d'])}: different servers are probed, must be at most N = {min(study['N'])}"
+        )
 
 
-def _check_distinct(study: Mapping[str, Any]) -> None:
+def _check_distinct(field: str, study: Mapping[str, Any]) -> None:
     for policy in DISTINCT:
         d, servers = study["policies"].get(policy, 1), min(study["N"])
         if d > servers:
             raise ConfigError(
-                f"studies.policies.policies.{policy} = {d}: different servers are probed, must be at most N = {servers}"
+                f"{field}.policies.{policy} = {d}: different servers are probed, must be at most N = {servers}"
             )
 
 
-def _check_levels(field: str, level: int, studies: Mapping[str, Any]) -> None:
-    d = max(*studies["convergence"]["d"], studies["convergence"]["example_d"])
+def _check_levels(field: str, study: Mapping[str, Any]) -> None:
+    d, level = max(*study["d"], study["example_d"]), max(study["levels"])
     if level * math.log1p(d) > -math.log(LAST_SWITCH):
         raise ConfigError(
-            f"{field}: holds {level}: at d = {d} the bound steps there at 1-λ of about {d + 1}^-{level}, must be at "
-            f"least {LAST_SWITCH:g}"
+            f"{field}.levels: holds {level}: at d = {d} the bound steps there at 1-λ of about {d + 1}^-{level}, must "
+            f"be at least {LAST_SWITCH:g}"
         )
 
 
-def _check_shares(field: str, starts: Sequence[Sequence[float]]) -> None:
-    for k, shares in enumerate(starts):
+def _check_shares(field: str, study: Mapping[str, Any]) -> None:
+    for k, shares in enumerate(study["starts"]):
         if abs(math.fsum(shares) - 1) > SUM_TOLERANCE:
-            raise ConfigError(f"{field}[{k}] = {show(shares)}: sums to {math.fsum(shares):g}, must sum to 1")
+            raise ConfigError(f"{field}.starts[{k}] = {show(shares)}: sums to {math.fsum(shares):g}, must sum to 1")
+
+
+def _check_same_grid(fluid: Mapping[str, Any], trajectories: Mapping[str, Any]) -> None:
+    for key in FLUID_GRID:
+        if fluid[key] != trajectories[key]:
+            raise ConfigError(
+                f"studies.fluid.{key} = {show(fluid[key])}: must be that of studies.trajectories, "
+                f"{show(trajectories[key])}"
+            )
+
+
+CHECKS_OF_ONE = {
+    "policies": [_check_distinct],
+    "replacement": [_check_pairs],
+    "convergence": [_check_levels],
+    "portrait": [_check_shares],
+}
 
 
 def _jobs(config: Mapping[str, Any]) -> Iterator[Job]:
@@ -329,7 +368,8 @@ def _explain_unknown_key(error: Any) -> str:
     key = next(key for key in error.instance if key not in known)
     field = _join(_field(error.absolute_path), str(key))
     nearest = _nearest(str(key), known)
-    return f"{field} = {show(error.instance[key])}: unknown key{nearest}; must be one of {', '.join(known)}"
+    other = error.schema.get("$comment", "")
+    return f"{field} = {show(error.instance[key])}: unknown key{nearest}; must be one of {', '.join(known)}{other}"
 
 
 def _allowed(schema: Mapping[str, Any]) -> str:

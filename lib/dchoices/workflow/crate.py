@@ -114,9 +114,8 @@ def write(config: Path, out: Path | None = None) -> Path:
 
 def _made(plan: Plan) -> list[Path]:
     """Return the files that a finished run made: merged datasets, claims, verdict and report."""
-    names = ("report.html", "report.pdf", "claims.md", "main-figure.svg")
     found = [plan.data / f"{study}.nc" for study in plan.studies]
-    found += [plan.data / "claims.json", plan.data / "verdict.txt", *(plan.report / name for name in names)]
+    found += [plan.data / "claims.json", plan.data / "verdict.txt", *plan.pages]
     for path in found:
         if not path.is_file():
             raise CrateError(f"{path}: is missing: a run must have ended before it is packed")

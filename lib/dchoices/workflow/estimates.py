@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from dchoices.capacity import CALL
+
 CASES = ("d", "starts", "perturbation", "policies")  # what N and λ are run for, each
 PER_SERVER = 25  # events of the lumped chain that cost as much time as an arrival run server by server
 # Relaxation time in heavy traffic, in units of 1/(1-λ), for estimates that need no linear algebra: that of SQ(2), the
@@ -15,6 +17,11 @@ SAMPLES = 2  # of a stationary run in a mean service time
 BATCH = 1000  # replicates of the concentration study that are held at once
 SETTLING = 200  # times of a path of the convergence study, at least
 HEAVIEST = 1e-5  # 1-λ at the end of the dense grids of loads
+NOTEBOOK = 3e8  # bytes of memory of a notebook that holds little
+STATE, STATE_OF_RUN = 100, 500  # bytes for each state that it solves or holds, and for each of a simulation
+START_UP = 5.0  # s of CPU time until a notebook begins to work: 3 to 7 in the study of the report
+# CPU time for a state that a notebook solves, in s; those of the study of the report, which simulates in the others.
+SOLVING = {"fluid": 1.2e-3, "portrait": 6e-5, "fixed_points": 1.3e-3, "bound_grid": 3.3e-5, "convergence": 1.3e-4}
 
 
 def estimated_events(parameters: Mapping[str, Any]) -> float:
@@ -47,6 +54,27 @@ def estimated_calls(parameters: Mapping[str, Any]) -> float:
         for k in range(len(parameters["N"]))
     ]
     return float(laws * _cells(parameters) * sum(x * n for x, n in zip(samples, _replicates(parameters), strict=True)))
+
+
+def estimated_seconds(study: str, parameters: Mapping[str, Any], pace: float) -> float:
+    """Return the CPU time of a notebook, in seconds.
+
+    Parameters
+    ----------
+    study : str
+        Its name.
+    parameters : mapping
+        What it gets.
+    pace : float
+        CPU time of an event of the lumped chain where N is large, in seconds.
+    """
+    simulating = pace * (estimated_events(parameters) + CALL * estimated_calls(parameters))
+    return START_UP + simulating + SOLVING.get(study, 0.0) * estimated_points(study, parameters)
+
+
+def estimated_memory(study: str, parameters: Mapping[str, Any]) -> float:
+    """Return the memory of a notebook, in bytes."""
+    return NOTEBOOK + (STATE_OF_RUN if "N" in parameters else STATE) * estimated_points(study, parameters)
 
 
 def estimated_points(study: str, parameters: Mapping[str, Any]) -> float:
