@@ -66,7 +66,7 @@ def test_the_merged_dataset_is_on_the_grid_that_was_asked_for(data):
         for lam in given["lam"]:
             assert 0 < ds.dispatch_to_idle.sel(policy="sq-memory", N=1000, d=2, λ=lam) <= 1
         limit = dc.fixed_point(0.83, 3).mean_response_time
-        found = ds.sel(policy="sq-memory", N=50_000, d=3, λ=0.83)
+        found = ds.sel(policy="sq-memory", N=20_000, d=3, λ=0.83)
         np.testing.assert_allclose(found.mean_response_time, limit, atol=0.02)
     assert not (data / "trajectories.nc").exists()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import holoviews as hv
@@ -27,6 +28,8 @@ from dchoices.plots.figure import (
 )
 from dchoices.theory import closed_forms
 
+# Cases that a page holds: of some kilobytes each.
+MOST_CASES = 1000
 # Load that the figure opens at, and that print shows.
 FIRST_LOAD = 0.9
 # Longest queue and longest response time drawn, and the smallest share of jobs: fewer are too few to count in a run.
@@ -46,6 +49,9 @@ def lookup(data: Datasets) -> Figure:
     """Queue lengths and response times beside their limits, over policy, N, d and λ."""
     ds = data["stationary"]
     axes = {name: ds[name].values.tolist() for name in LABELS}
+    while math.prod(map(len, axes.values())) > MOST_CASES:  # a sweep may have any number
+        longest = max(axes, key=lambda name: len(axes[name]))
+        axes[longest] = axes[longest][::2]
     first = {
         "policy": MEMORY if MEMORY in axes["policy"] else axes["policy"][0],
         "N": axes["N"][-1],
