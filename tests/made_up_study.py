@@ -51,6 +51,7 @@ def attrs(study, **parameters):
         "notebook": f"notebooks/{study}.ipynb",
         "events": 500_000_000,
         "cpu_seconds": 9.0,
+        "peak_memory_mb": 321,
         "created_by": "tests",
     }
 

@@ -141,9 +141,9 @@ def merge(paths: Sequence[str | os.PathLike]) -> xr.Dataset:
     if levels:
         parts = [part.reindex(queue_length=np.arange(levels), fill_value=0) for part in parts]
     merged = _joined(parts, differing, where)
-    for cost in ("events", "cpu_seconds"):
+    for cost, joint in (("events", sum), ("cpu_seconds", sum), ("peak_memory_mb", max)):
         if all(cost in part.attrs for part in parts):
-            merged.attrs[cost] = sum(part.attrs[cost] for part in parts)
+            merged.attrs[cost] = joint(part.attrs[cost] for part in parts)
     if all("parameters" in part.attrs for part in parts):
         merged.attrs["parameters"] = _joint_parameters([json.loads(part.attrs["parameters"]) for part in parts])
     _check(merged, where)

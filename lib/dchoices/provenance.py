@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import platform
+import resource
 import subprocess
+import sys
 import time
 from functools import cache
 from importlib import metadata
@@ -17,6 +19,7 @@ import scipy.special  # noqa: F401
 from dchoices.progress import events_simulated
 
 STARTED = time.process_time()
+PER_MB = 1e6 if sys.platform == "darwin" else 1e6 / 1024  # macOS counts bytes, Linux kibibytes
 PACKAGES = (
     "numpy",
     "numba",
@@ -48,7 +51,7 @@ def versions() -> dict[str, str]:
 
 
 def attributes(title: str, notebook: str, parameters: dict[str, Any]) -> dict[str, str | int | float]:
-    """Return the provenance attributes of a dataset, and what it cost: events, and CPU time since the imports.
+    """Return the provenance attributes of a dataset, and what it cost: events, CPU time since the imports, memory.
 
     Parameters
     ----------
@@ -67,5 +70,6 @@ def attributes(title: str, notebook: str, parameters: dict[str, Any]) -> dict[st
         "versions": json.dumps(versions()),
         "events": events_simulated(),
         "cpu_seconds": round(time.process_time() - STARTED, 3),
+        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / PER_MB),
         "conventions": "time in mean service times; load λ in jobs per server and mean service time",
     }

@@ -119,7 +119,7 @@ class Study:
         return rows
 
     def cost(self, study: str) -> dict[str, float]:
-        """Return what the notebooks of a study cost: wall time, CPU time and that of start-up, and events simulated.
+        """Return what the notebooks of a study cost: wall time, CPU time and that of start-up, events, memory in MB.
 
         Start-up is the CPU time before the imports of a notebook are done, and that of what runs the notebook.
         """
@@ -130,6 +130,7 @@ class Study:
         attrs = self.datasets[study].attrs
         found["start_up"] = max(0.0, found["cpu"] - float(attrs.get("cpu_seconds", 0.0)))
         found["events"] = int(attrs.get("events", 0))
+        found["memory"] = int(attrs.get("peak_memory_mb", 0))
         return found
 
     @cached_property

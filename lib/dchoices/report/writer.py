@@ -223,8 +223,10 @@ class Writer:
         for name in self.study.datasets:
             cost = self.study.cost(name)
             events = numbers.plain(float(cost["events"]), 3) if cost["events"] else numbers.DASH
-            rows.append([self.notebook_links(name), self._parameters(name), events, numbers.fixed(cost["cpu"], 0)])
-        return verdicts.pipe_table(["Study", "Parameters", "Events", "CPU time, s"], rows, (24, 50, 14, 12))
+            rows.append([self.notebook_links(name), self._parameters(name), events, numbers.fixed(cost["cpu"], 0),
+                         str(cost["memory"] or numbers.DASH)])  # fmt: skip
+        head = ["Study", "Parameters", "Events", "CPU time, s", "Most memory, MB"]
+        return verdicts.pipe_table(head, rows, (22, 44, 12, 11, 11))
 
     def dataset_table(self) -> str:
         """Return a table of the datasets: commit, seed, hash."""
@@ -245,13 +247,13 @@ class Writer:
             events = numbers.plain(float(cost["events"]), 3) if cost["events"] else numbers.DASH
             rows.append([f"notebook {words(TITLES[name])}", str(cost["jobs"]), numbers.fixed(cost["wall"], 0),
                          numbers.fixed(cost["cpu"], 0), numbers.fixed(cost["start_up"], 0), events,
-                         numbers.fixed(pace, 0)])  # fmt: skip
+                         numbers.fixed(pace, 0), str(cost["memory"] or numbers.DASH)])  # fmt: skip
         for rule in dict.fromkeys(row["rule"] for row in self.study.times if row["rule"] != "notebook"):
             jobs = [row for row in self.study.times if row["rule"] == rule]
             wall, cpu = (numbers.fixed(sum(row[key] for row in jobs), 0) for key in ("wall", "cpu"))
-            rows.append([rule, str(len(jobs)), wall, cpu, *[numbers.DASH] * 3])
+            rows.append([rule, str(len(jobs)), wall, cpu, *[numbers.DASH] * 4])
         head = ["Rule", "Jobs", "Wall time, s", "CPU time, s", "of which start-up, s", "Events", "ns per event"]
-        return verdicts.pipe_table(head, rows, (28, 8, 12, 12, 14, 14, 12))
+        return verdicts.pipe_table([*head, "Most memory, MB"], rows, (26, 8, 11, 11, 12, 12, 10, 10))
 
     def times_table(self) -> str:
         """Return a table of what each job cost."""
