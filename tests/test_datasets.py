@@ -138,7 +138,7 @@ def grid(d, lam, levels=3):
 def test_merge_joins_along_several_dimensions_whatever_the_order(tmp_path):
     parts = [((2,), [0.9], 5), ((1,), [0.3, 0.5], 3), ((2,), [0.3, 0.5], 4), ((1,), [0.9], 2)]
     for k, (d, lam, levels) in enumerate(parts):
-        attrs = {"parameters": json.dumps({"d": d, "lam": lam}), "events": 1, "peak_memory_mb": 10 * d}
+        attrs = {"parameters": json.dumps({"d": d, "lam": lam}), "events": 1, "peak_memory_mb": 10 * d[0]}
         datasets.write(grid(d, lam, levels), tmp_path / f"{k}.nc", attrs)
     merged = datasets.merge([tmp_path / f"{k}.nc" for k in range(4)])
     whole = grid((1, 2), [0.3, 0.5, 0.9], 5)
