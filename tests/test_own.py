@@ -93,6 +93,7 @@ def test_there_is_a_short_report(report):
     assert "λ 0.4, 0.44, 0.46" in page
     assert "not checked in this profile" not in page
     paper = " ".join(" ".join(page.extract_text().split()) for page in pypdf.PdfReader(report / "report.pdf").pages)
+    assert paper.startswith("sweep-example A few studies"), "no figure floats above the title"
     assert "Of the 3 claims that can be checked on these data, 3 pass" in paper
     assert "P6: the study recursion" in paper
 
