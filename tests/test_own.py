@@ -130,4 +130,4 @@ def test_a_policy_of_ones_own_goes_from_a_function_to_the_report(project):
     response = float(eval(last, names))
     others = names["ds"].mean_response_time.sel(N=1000, λ=0.9)
     assert others.sel(policy="sq") < response < others.sel(policy="random")
-    assert ">threshold(2)<" in (project / "report" / "build" / "mine" / "report.html").read_text("utf-8")
+    assert "<td>threshold(2)</td>" in (project / "report" / "build" / "mine" / "report.html").read_text("utf-8")
