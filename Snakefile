@@ -58,7 +58,7 @@ PAGES = [path.as_posix() for path in PLAN.pages]
 STYLE = sorted(
     str(path)
     for path in Path("report").glob("*")
-    if path.is_file() and path.suffix != ".md" and path.name != "main-figure.svg"  # copies of results
+    if path.is_file() and path.suffix != ".md" and path.name != "main-figure.svg"  # a copy of a result
 )
 
 # All that is computed starts in a notebook: with another version the notebooks run again, and what follows is made anew.
@@ -212,7 +212,7 @@ rule report:
     message:
         "Writing the report"
     shell:
-        LIMITS + f"python -m dchoices.report --data {DATA} --template {TEMPLATE} --out {REPORT} --studies {ASKED}"
+        LIMITS + f"python -m dchoices.report --data {DATA} --template {TEMPLATE} --studies {ASKED} --out {REPORT}"
         " 2>&1 | tee {log}"
 
 

@@ -93,6 +93,7 @@ def test_there_is_a_short_report(report):
     assert "λ 0.4, 0.44, 0.46" in page
     assert "not checked in this profile" not in page
     paper = " ".join(" ".join(page.extract_text().split()) for page in pypdf.PdfReader(report / "report.pdf").pages)
+    assert paper.startswith("sweep-example A few studies"), "no figure floats above the title"
     assert "Of the 3 claims that can be checked on these data, 3 pass" in paper
     assert "P6: the study recursion" in paper
 
@@ -129,4 +130,4 @@ def test_a_policy_of_ones_own_goes_from_a_function_to_the_report(project):
     response = float(eval(last, names))
     others = names["ds"].mean_response_time.sel(N=1000, λ=0.9)
     assert others.sel(policy="sq") < response < others.sel(policy="random")
-    assert ">threshold(2)<" in (project / "report" / "build" / "mine" / "report.html").read_text("utf-8")
+    assert "<td>threshold(2)</td>" in (project / "report" / "build" / "mine" / "report.html").read_text("utf-8")

@@ -122,9 +122,13 @@ def test_a_table_that_fails_leaves_the_old_one(tmp_path, monkeypatch, suffix):
     path = tmp_path / f"x{suffix}"
     dc.to_table(sample(), path, "probes")
     before = path.read_bytes()
-    broken = lambda *given, **options: (_ for _ in ()).throw(OSError("No space left on device"))  # noqa: E731
-    monkeypatch.setattr(pd.DataFrame, "to_csv", broken)
-    monkeypatch.setattr(parquet, "write_table", broken)
+
+    def write_half(frame, file, **options):
+        file.write_text("half")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", write_half)
+    monkeypatch.setattr(parquet, "write_table", write_half)
     with pytest.raises(OSError, match="No space"):
         dc.to_table(sample(), path, "mean_response_time")
     assert path.read_bytes() == before

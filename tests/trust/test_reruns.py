@@ -131,6 +131,16 @@ def configured(study, **values):
     return edit
 
 
+def left_out(study):
+    def edit(project):
+        content = yaml.safe_load((project / SMOKE).read_text())
+        del content["studies"][study]
+        (project / SMOKE).write_text(yaml.safe_dump(content, sort_keys=False))
+        return [project / SMOKE]
+
+    return edit
+
+
 def notebook(study, change):
     def edit(project):
         path = project / "notebooks" / f"{study}.ipynb"
@@ -170,6 +180,7 @@ LIB = "lib/dchoices"
 # These rerun nothing: what all of them together do, each does.
 OF_NO_ACCOUNT = [
     line_added("report/claims.md"),
+    line_added("report/short.md"),  # for fewer studies
     line_added(f"{LIB}/workflow/run_notebook.py"),
     notebook("fluid", outputs_saved),  # what JupyterLab saves
     touched("notebooks/portrait.ipynb"),
@@ -213,6 +224,7 @@ EDITS = {
         configured("fixed_points", lam_points=60),
         after("fixed_points") | {"Parameters of fixed_points"},
     ),
+    "study left out": (left_out("portrait"), CLAIMS | REPORT),
     "numpy": (installed("numpy"), after(*SIMULATIONS, *LIMITS)),
     "numba": (installed("numba"), after(*SIMULATIONS, *LIMITS)),
     "scipy": (installed("scipy"), after(*SIMULATIONS, *LIMITS)),
