@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from dchoices import datasets
+from dchoices import KERNEL_CACHE, datasets
+from numba.core.caching import UserProvidedCacheLocator
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("Snakefile", "config", "profiles", "lib", "notebooks", "report")
@@ -32,6 +33,15 @@ def copy_project(folder):
         else:
             shutil.copy2(source, target)
     return folder
+
+
+def copy_kernels(folder):
+    """Copy what is compiled already into a copy of the project: numba files it by the path of the sources."""
+    named = UserProvidedCacheLocator.get_suitable_cache_subpath
+    source = "lib/dchoices/kernels/jit.py"
+    compiled = KERNEL_CACHE / named(str(ROOT / source))
+    if compiled.exists():
+        shutil.copytree(compiled, folder / ".numba_cache" / KERNEL_CACHE.name / named(str(folder / source)))
 
 
 def clone_project(folder):

@@ -35,6 +35,7 @@ AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 SlurmdParameters=config_overrides
+MinJobAge=3600
 MailProg=/bin/true
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory}
 PartitionName=other Nodes=ALL Default=YES

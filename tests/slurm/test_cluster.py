@@ -13,7 +13,7 @@ import psutil
 import pytest
 from dchoices.workflow import config, verify
 from one_node import PARTITION, one_node
-from whole_runs import ROOT, SMOKE, copy_project, halves, hashes, processes, snakemake
+from whole_runs import ROOT, SMOKE, copy_kernels, copy_project, halves, hashes, processes, snakemake
 
 pytestmark = pytest.mark.slurm
 
@@ -78,6 +78,7 @@ def project(tmp_path_factory):
         assert profile.count(line) == 1
         profile = profile.replace(line, ours)
     (folder / PROFILE).write_text(profile)
+    copy_kernels(folder)
     return folder
 
 
@@ -122,20 +123,23 @@ class Interrupted:
         Of Snakemake.
     printed : str
         By Snakemake.
+    jobs : list of Job
+        Those of SLURM.
     killed : str
-        The id of the job.
+        The id of the job that was killed.
     environments : list of dict
         Of the kernel of each notebook that ran.
     """
 
     returncode: int
     printed: str
+    jobs: list
     killed: str
     environments: list
 
 
 @pytest.fixture(scope="module")
-def local(study, project):
+def local(project):
     """The hashes of that part, run on this machine without SLURM."""
     ran = snakemake(project, *TARGETS)
     assert ran.returncode == 0, ran.stdout[-5000:]
@@ -148,23 +152,31 @@ def local(study, project):
 def interrupted(local, project, cluster, scratch):
     """SLURM kills all that belongs to a job when its notebook is half run, as when a node goes down."""
     log, notebook = project / "printed.log", project / "data/smoke/logs" / f"{VICTIM}.ipynb"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "snakemake", *TARGETS, *ON_SLURM, "--configfile", SMOKE],
-        cwd=project,
-        env=os.environ | cluster.environment | {"TMPDIR": str(scratch)},
-        stdout=log.open("w"),
-        stderr=subprocess.STDOUT,
-    )
+    earlier = cluster.jobs()
+    with log.open("w") as printed:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "snakemake", *TARGETS, *ON_SLURM, "--configfile", SMOKE],
+            cwd=project,
+            env=os.environ | cluster.environment | {"TMPDIR": str(scratch)},
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+        )
     killed, environments = None, {}
-    while process.poll() is None:
-        for kernel in processes(project, "ipykernel_launcher"):
-            with suppress(psutil.Error):  # it has just ended
-                environments.setdefault(kernel.pid, kernel.environ())
-        if not killed and notebook.exists() and CELL_DONE in notebook.read_text():
-            (killed,) = (job.id for job in cluster.jobs() if job.comment == comment(VICTIM) and job.state == "RUNNING")
-            cluster.run("scancel", "--signal=KILL", "--full", killed)
-        time.sleep(0.1)
-    return Interrupted(process.returncode, log.read_text(), killed, list(environments.values()))
+    try:
+        while process.poll() is None:
+            for kernel in processes(project, "ipykernel_launcher"):
+                with suppress(psutil.Error):  # it has just ended
+                    environments.setdefault(kernel.pid, kernel.environ())
+            if not killed and notebook.exists() and CELL_DONE in notebook.read_text():
+                (killed,) = (
+                    job.id for job in cluster.jobs() if job.comment == comment(VICTIM) and job.state == "RUNNING"
+                )
+                cluster.run("scancel", "--signal=KILL", "--full", killed)
+            time.sleep(0.1)
+    finally:
+        process.terminate()
+    jobs = [job for job in cluster.jobs() if job not in earlier]
+    return Interrupted(process.returncode, log.read_text(), jobs, killed, list(environments.values()))
 
 
 def test_a_part_is_the_same_without_slurm(study, local):
@@ -172,11 +184,10 @@ def test_a_part_is_the_same_without_slurm(study, local):
     assert local.items() <= study.hashes.items()
 
 
-def test_a_killed_job_is_restarted(interrupted, study, cluster):
+def test_a_killed_job_is_restarted(interrupted):
     assert interrupted.returncode == 0, interrupted.printed[-5000:]
-    jobs = [job for job in cluster.jobs() if job.id not in {job.id for job in study.jobs}]
-    assert sorted(job.comment for job in jobs) == sorted(map(comment, [*PARTS, VICTIM]))
-    assert {job.id for job in jobs if job.state != "COMPLETED"} == {interrupted.killed}
+    assert sorted(job.comment for job in interrupted.jobs) == sorted(map(comment, [*PARTS, VICTIM]))
+    assert {job.id for job in interrupted.jobs if job.state != "COMPLETED"} == {interrupted.killed}
 
 
 def test_the_data_are_the_same_after_a_kill(interrupted, local, project):
