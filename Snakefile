@@ -3,6 +3,7 @@
     snakemake --cores all                                      the study of the report
     snakemake --cores all --configfile config/smoke.yaml       every step at tiny sizes
     snakemake --cores all --configfile config/sweep-example.yaml    some of the studies on another grid
+    snakemake --workflow-profile profiles/slurm                on a cluster (docs/cluster.md)
 
 What to study is in config/, how to run it (cores, memory, reruns) in profiles/. Whether a rule runs again is decided
 by contents: of the notebook, of the files of lib/ that it imports, of the report's template (all hashed in `params`,
@@ -23,6 +24,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "lib"))
 os.environ["PYTHONPATH"] = os.pathsep.join([sys.path[0], os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
 os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
 
+from dchoices import KERNEL_CACHE
 from dchoices.workflow.closure import ClosureError, closure, code_hash
 from dchoices.workflow.config import ConfigError, make_plan, read
 from dchoices.workflow.locks import remove_halves, take_over
@@ -76,6 +78,16 @@ TIMED = " && {{ times; echo $SECONDS; }} > {log.times}"
 TIMES = f"{DATA}/times"
 
 
+# On the node of a cluster a job has a folder of its own, and in it a copy of the kernels that were compiled at the
+# start: another processor compiles what it needs anew, and no two jobs may fill one cache. The first command is
+# Snakemake's own prefix, which this one replaces.
+if workflow.remote_exec:
+    shell.prefix(
+        'set -euo pipefail; export TMPDIR="$(mktemp -d -t dchoices-XXXXXX)"; trap \'rm -rf "$TMPDIR"\' EXIT; '
+        'export NUMBA_CACHE_DIR="$TMPDIR/kernels"; mkdir "$NUMBA_CACHE_DIR"; cp -R {KERNEL_CACHE:q} "$NUMBA_CACHE_DIR"; '
+    )
+
+
 def job(wildcards):
     """The job that a run or a parameter file belongs to."""
     return PLAN.jobs[f"{wildcards.study}/{wildcards.part}"]
@@ -91,10 +103,12 @@ wildcard_constraints:
     part="[^/]+",
 
 
+# A second each, where a queue would take longer.
 localrules:
     all,
     datasets,
     parameters,
+    merge,
     verdict,
 
 

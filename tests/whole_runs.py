@@ -7,6 +7,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+from dchoices import KERNEL_CACHE, datasets
+from numba.core.caching import UserProvidedCacheLocator
+
 ROOT = Path(__file__).parents[1]
 SOURCES = ("Snakefile", "config", "profiles", "lib", "notebooks", "report")
 SMOKE = "config/smoke.yaml"
@@ -29,6 +33,15 @@ def copy_project(folder):
         else:
             shutil.copy2(source, target)
     return folder
+
+
+def copy_kernels(folder):
+    """Copy what is compiled already into a copy of the project: numba files it by the path of the sources."""
+    named = UserProvidedCacheLocator.get_suitable_cache_subpath
+    source = "lib/dchoices/kernels/jit.py"
+    compiled = KERNEL_CACHE / named(str(ROOT / source))
+    if compiled.exists():
+        shutil.copytree(compiled, folder / ".numba_cache" / KERNEL_CACHE.name / named(str(folder / source)))
 
 
 def clone_project(folder):
@@ -61,6 +74,29 @@ def snakemake(folder, *arguments, wrap=(), **environment):
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def hashes(folder):
+    """Return the content hash of every dataset that is there, each checked against its own values."""
+    files = sorted((folder / "data").rglob("*.nc"))
+    return {file.relative_to(folder).as_posix(): datasets.content_hash(datasets.read(file)) for file in files}
+
+
+def halves(folder):
+    """Return the files that a killed job had begun to write."""
+    return [path for path in (folder / "data").rglob("*") if path.suffix == ".tmp"]
+
+
+def processes(folder, word=None):
+    """Return the processes at work in a folder, or those whose command holds a word."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.cwd() == str(folder) and (word is None or word in process.cmdline()):
+                found.append(process)
+        except psutil.Error:  # gone, or not ours
+            pass
+    return found
 
 
 @dataclass(frozen=True)

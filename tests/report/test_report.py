@@ -144,8 +144,8 @@ def test_the_colophon_shows_times_seeds_and_hashes(built):
     colophon = page[page.index('id="colophon"') :]
     assert "<td>notebook stationary/d=2</td>" in colophon
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in colophon.split("<tr")]
-    assert ["notebook stationary", "1", "13", "12", "3", "5 × 10⁸", "18"] in rows  # 9 s of work, 12 s in all
-    assert ["claims", "1", "13", "12", "–", "–", "–"] in rows
+    assert ["notebook stationary", "1", "13", "12", "3", "5 × 10⁸", "18", "321"] in rows  # 9 s of work, 12 s in all
+    assert ["claims", "1", "13", "12", "–", "–", "–", "–"] in rows
     assert re.search(r"Of the CPU time 2\d\s% went into starting notebooks", colophon)
     assert "The run took" in colophon
     assert "0123456789ab" in colophon

@@ -11,10 +11,9 @@ import subprocess
 import sys
 import time
 
-import psutil
 import pytest
 from dchoices import datasets
-from whole_runs import ROOT, copy_project, snakemake
+from whole_runs import ROOT, copy_project, halves, hashes, processes, snakemake
 
 pytestmark = pytest.mark.trust
 
@@ -46,28 +45,6 @@ def finish(folder):
     printed, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, printed[-3000:]
     return printed
-
-
-def hashes(folder):
-    """Return the content hash of every dataset that is there, each checked against its own values."""
-    files = sorted((folder / "data").rglob("*.nc"))
-    return {file.relative_to(folder).as_posix(): datasets.content_hash(datasets.read(file)) for file in files}
-
-
-def halves(folder):
-    return [path for path in (folder / "data").rglob("*") if path.suffix == ".tmp"]
-
-
-def processes(folder, word=None):
-    """Return the processes at work in a folder, or those whose command holds a word."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.cwd() == str(folder) and (word is None or word in process.cmdline()):
-                found.append(process)
-        except psutil.Error:  # gone, or not ours
-            pass
-    return found
 
 
 @pytest.fixture(scope="module")
