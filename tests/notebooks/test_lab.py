@@ -9,9 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-import dchoices as dc
 import numpy as np
 import pytest
+from dchoices.plots import explore
 from dchoices.report.study import STUDIES
 
 pytestmark = pytest.mark.browser
@@ -105,9 +105,30 @@ def run_all(page):
 
 def test_the_live_notebook_follows_its_sliders(page):
     print(f"explore: {run_all(page):.1f} s", end=" ")
-    assert page.locator(".jp-Dialog").count() == 0
     page.wait_for_function(f"() => ({STARS})().length === 2")
-    before = page.evaluate(STARS)
-    slider = page.get_by_role("slider").first
-    slider.focus()
+    assert page.evaluate(STARS) == [stars(0.9, 6), stars(0.9, 13)]
+    page.get_by_role("slider").first.focus()
+    figure = page.locator(".bk-Figure").first
+    before, started = figure.screenshot(), time.monotonic()
     page.keyboard.press("ArrowRight")
+    page.wait_for_function(f"share => ({STARS})()[0][1] === share", arg=stars(0.91, 6)[1], polling=5)
+    print(f"redrawn in {time.monotonic() - started:.3f} s", end=" ")
+    assert page.evaluate(STARS) == [stars(0.91, 6), stars(0.91, 13)]
+    assert figure.screenshot() != before
+    assert page.evaluate(CELLS)["errors"] == []
+
+
+def stars(lam, levels):
+    """The shares with i jobs or more at the fixed point, as a figure of so many levels draws them."""
+    shares = explore.tails("sq-memory", 100, 2, lam, "empty", np.array([0.0, 1.0]), 1).fixed_point
+    return [share if share > 0 else None for share in shares.values.tolist()[levels == 6 :][:levels]]
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_notebook_runs(page, study):
+    page.evaluate(OPEN, f"notebooks/{study}.ipynb")
+    page.wait_for_function(
+        f"name => ({READY})() && jupyterapp.shell.currentWidget.title.label === name", arg=f"{study}.ipynb"
+    )
+    print(f"{study}: {run_all(page):.1f} s", end=" ")
+    page.evaluate(CLOSE)

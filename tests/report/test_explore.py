@@ -54,7 +54,7 @@ def test_every_system_on_offer_can_be_shown(policy, start):
 def shown():
     """The explorer, and the columns that its two figures draw, as lists by figure, element and column."""
     page = dc.explore(N=1000, seed=1)
-    figures = list(page.get_root().select({"type": Plot}))
+    figures = sorted(page.get_root().select({"type": Plot}), key=lambda figure: figure.title.text, reverse=True)
 
     def columns():
         return [[{k: list(v) for k, v in r.data_source.data.items()} for r in f.renderers] for f in figures]

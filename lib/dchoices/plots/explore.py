@@ -97,16 +97,22 @@ def _controls(policy: str, N: int, d: int, lam: float, start: str) -> dict[str, 
     without_d = pn.bind(lambda name: not registry.get(name).takes_d, policies)
     return {
         "policy": policies,
-        "lam": _slider("load λ", validation.load(lam), LOADS, "{:g}"),
-        "d": _slider("probes d", d, PROBES, "{}", disabled=without_d),
-        "N": _slider("servers N", N, SIZES, "{:,}"),
+        "lam": _slider("load λ", validation.load(lam), LOADS, str),
+        "d": _slider("probes d", d, PROBES, str, disabled=without_d),
+        "N": _slider("servers N", N, SIZES, _grouped),
         "start": pn.widgets.Select(name="start", value=start, options=list(dict.fromkeys([*STARTS, start])), width=130),
     }
 
 
-def _slider(name: str, value: Any, offered: Iterable[Any], text: str, **options: Any) -> pn.widgets.DiscreteSlider:
-    values = {text.format(v).replace(",", "\u202f"): v for v in sorted({*offered, value})}
+def _slider(
+    name: str, value: Any, offered: Iterable[Any], text: Callable[[Any], str], **options: Any
+) -> pn.widgets.DiscreteSlider:
+    values = {text(one): one for one in sorted({*offered, value})}
     return pn.widgets.DiscreteSlider(name=name, value=value, options=values, width=160, **options)
+
+
+def _grouped(number: int) -> str:
+    return f"{number:,}".replace(",", "\u202f")
 
 
 def _key() -> pn.pane.HTML:
@@ -171,8 +177,7 @@ def in_time(shares: xr.Dataset) -> hv.Overlay:
         el.line(np.tile([*t, np.nan], IN_TIME), broken.ravel(), dims, LIMIT, "dashed", 1.3),
         el.points(np.full(IN_TIME, t[-1]), rest, dims, LIMIT, "star", 13),
     ]
-    title = f"in time, N = {shares.attrs['N']:,}".replace(",", "\u202f")
-    return _panel(parts, title, xlim=(0, 1.03 * t[-1]), ylim=(0, 1.03))
+    return _panel(parts, f"in time, N = {_grouped(shares.attrs['N'])}", xlim=(0, 1.03 * t[-1]), ylim=(0, 1.03))
 
 
 def at_the_end(shares: xr.Dataset) -> hv.Overlay:
