@@ -5,7 +5,7 @@
 # make soak     the tests of reruns, crashes and bad input at full length, in a few hours
 # make verify   the data of the smoke profile, compared with those that are committed in data/reference/smoke
 # make crate    the finished run as one archive, an RO-Crate, beside its report
-# make lab      JupyterLab on the notebooks
+# make lab      JupyterLab on the notebooks; LAB=--no-browser hands options on
 # make bench    speed and memory of the kernels beside other simulators, in a few minutes on an idle machine
 # make lock     pin every package anew in requirements.lock, those of the benchmark and of the archive's validator in locks of their own
 # make claims   copy the table of claims and the main figure of a run to report/, for the README
@@ -16,6 +16,7 @@
 
 CORES ?= all
 CONFIG ?=
+LAB ?=
 PYTHON ?= python3
 
 .DEFAULT_GOAL := all
@@ -72,7 +73,11 @@ crate: all
 	$(PY) -m dchoices.workflow.crate $(or $(CONFIG),config/paper.yaml)
 
 lab: $(INSTALLED)
-	$(PY) -m jupyterlab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks
+	@echo "Compiling the kernels, about a minute the first time"
+	@$(PY) -m dchoices.warm_up
+	JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab --ServerApp.root_dir=. --LabApp.news_url=None \
+		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
+		--LabApp.default_url=/lab/tree/notebooks/explore.ipynb $(LAB)
 
 bench: $(INSTALLED)
 	$(PY) -m pip install --quiet --require-hashes -r benchmarks/requirements.lock

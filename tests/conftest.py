@@ -1,5 +1,7 @@
 """Shared by all tests."""
 
+import shutil
+
 import pytest
 from hypothesis import settings
 
@@ -15,3 +17,21 @@ def pytest_addoption(parser):
 @pytest.fixture(scope="session")
 def soak(request):
     return request.config.getoption("--soak")
+
+
+CHROMIUM = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    executable = shutil.which("chromium")
+    if executable is None:
+        pytest.fail("Debian's chromium is not installed")
+    with sync_api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=executable, args=CHROMIUM)
+        yield running
+        running.close()

@@ -18,6 +18,7 @@ _EXPORTS = {
     "distance_to_fixed_point": "relaxation",
     "distance_to_switch": "theory.closed_forms",
     "exact_stationary": "theory.exact_chain",
+    "explore": "plots.explore",
     "fewest_probes": "theory.closed_forms",
     "finite_size": "regimes",
     "fixed_point": "theory.closed_forms",

@@ -1,16 +1,10 @@
 """The page in a real browser with the network cut."""
 
-import shutil
-
 import pytest
 
 pytestmark = pytest.mark.browser
 
 LAPTOP, PHONE = (1280, 900), (390, 844)
-OPTIONS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 DRAWN = "() => document.querySelectorAll('.panel > *').length === document.querySelectorAll('.panel').length"
 # Where a panel draws the first of its simulated points, in the window.
 POINT = """id => {
@@ -34,18 +28,6 @@ TOOLTIP = """id => {
     child.classList.contains('bk-Tooltip') || (child.shadowRoot && seek(child.shadowRoot)) || seek(child));
   return [...document.querySelectorAll('.bk-Tooltip')].length > 0 || seek(document.getElementById(id));
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    executable = shutil.which("chromium")
-    if executable is None:
-        pytest.fail("Debian's chromium is not installed")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=executable, args=OPTIONS)
-        yield running
-        running.close()
 
 
 @pytest.fixture(params=[LAPTOP, PHONE], ids=["laptop", "phone"])

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 import yaml
+from dchoices.report.study import STUDIES
 from whole_runs import ROOT, SMOKE, SOURCES, copy_project, snakemake
 
 pytestmark = pytest.mark.trust
@@ -184,6 +185,8 @@ OF_NO_ACCOUNT = [
     line_added(f"{LIB}/workflow/run_notebook.py"),
     notebook("fluid", outputs_saved),  # what JupyterLab saves
     touched("notebooks/portrait.ipynb"),
+    notebook("explore", cell_added),  # for people only
+    line_added(f"{LIB}/plots/explore.py"),
     touched(f"{LIB}/kernels/memory.py"),
     configured("ladder", events=9.9e6),
     line_added(SMOKE, "\n# of no account\n"),
@@ -253,7 +256,7 @@ def test_edit_reruns_what_depends_on_it_and_nothing_else(name, long_ago, project
 
 
 def test_every_study_is_expected_somewhere():
-    assert {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")} == SIMULATIONS | LIMITS
+    assert set(STUDIES) == SIMULATIONS | LIMITS
 
 
 def test_first_run_makes_everything(finished):

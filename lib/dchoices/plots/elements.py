@@ -82,6 +82,18 @@ def line(
     )
 
 
+def lines(x: Any, ys: Any, dims: Axes, colors: Sequence[str], width: float = 1.6) -> hv.Contours:
+    """One line over `x` for each row of `ys`, all one element, which redraws in the time of one."""
+    kdim, vdim = dims
+    x = np.asarray(x, float)
+    rows = [{kdim.name: x, vdim.name: np.asarray(y, float), "color": c} for y, c in zip(ys, colors, strict=True)]
+    return _styled(
+        hv.Contours(rows, [kdim, vdim], "color"),
+        {"color": "color", "line_width": width, "tools": []},
+        {"color": "color", "linewidth": 0.8 * width},
+    )
+
+
 def band(x: Any, low: Any, high: Any, dims: Axes, color: str, alpha: float = 0.3, label: str = "") -> hv.Area:
     """Area between `low` and `high` over `x`."""
     kdim, vdim = dims

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import holoviews as hv
+import holoviews.plotting.bokeh  # registers the backend, where `hv.extension` would also load scripts from a CDN
+import holoviews.plotting.mpl  # likewise
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,16 +24,21 @@ from matplotlib.ticker import NullFormatter
 from dchoices.plots.elements import DASHES, Key
 from dchoices.plots.figure import Figure, Panel
 
-hv.extension("bokeh", "matplotlib", logo=False)
+hv.Store.set_current_backend("bokeh")
 
 SANS = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _INK, _SOFT, _GRID = "#222222", "#9a9a9a", "#ebebeb"
-_FONTS = {"title": "13px", "labels": "12px", "ticks": "11px"}
+#: What every pair of axes in a page is given.
+PAGE: Mapping[str, Any] = {
+    "responsive": True, "show_legend": False, "show_grid": True, "toolbar": "above", "active_tools": [],
+    "default_tools": ["pan", "box_zoom", "wheel_zoom", "reset"],
+    "fontsize": {"title": "13px", "labels": "12px", "ticks": "11px"},
+}  # fmt: skip
 FRAME_DIGITS = 4  # significant digits of what frames hold: a panel has less than 1000 pixels
 # Margins of a printed panel in inches (left, right, bottom, top): fixed, so that the axes of neighbours line up.
 _MARGINS = (0.56, 0.1, 0.42, 0.26)
 
-_THEME = Theme(
+THEME = Theme(
     json={
         "attrs": {
             "Axis": {
@@ -72,18 +79,14 @@ def bokeh_item(panel: Panel, target: str) -> dict[str, Any]:
     A panel with frames has a further entry `frames`: for each frame the columns of the data sources that it exchanges,
     by their ids.
     """
-    content = panel.content.opts(
-        title=panel.title, height=panel.height, responsive=True, show_legend=False, show_grid=True, fontsize=_FONTS,
-        default_tools=["pan", "box_zoom", "wheel_zoom", "reset"], active_tools=[], toolbar="above",
-        backend="bokeh", **panel.options,
-    )  # fmt: skip
+    content = panel.content.opts(title=panel.title, height=panel.height, backend="bokeh", **PAGE, **panel.options)
     drawing = _plot(content, "bokeh")
     plot = drawing.state
     for tool in plot.toolbar.tools:
         tool.visible = not isinstance(tool, HoverTool)  # always on: one button for each series would fill the bar
     # No gesture is taken from the reader until a tool is chosen: on a phone a swipe over a plot scrolls the page.
     plot.toolbar.active_drag = plot.toolbar.active_scroll = None
-    item = dict(json_item(plot, ID(target), theme=_THEME))
+    item = dict(json_item(plot, ID(target), theme=THEME))
     if panel.frames:
         item["frames"] = _exchanged(panel, drawing)
     return item
