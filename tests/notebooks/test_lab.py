@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dchoices.plots import explore
-from dchoices.report.study import STUDIES
+from dchoices.studies import STUDIES
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ import nbformat
 import numpy as np
 import pytest
 from dchoices import datasets, registry
-from dchoices.report.study import STUDIES
+from dchoices.studies import STUDIES
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 EXPLORE = "explore"  # live, for people only: it writes no dataset, and no workflow runs it

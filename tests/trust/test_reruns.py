@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 import yaml
-from dchoices.report.study import STUDIES
+from dchoices.studies import STUDIES
 from whole_runs import ROOT, SMOKE, SOURCES, copy_project, snakemake
 
 pytestmark = pytest.mark.trust
