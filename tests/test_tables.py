@@ -102,7 +102,7 @@ def test_csv_has_them_beside_it_by_the_recommendation_for_tabular_data(tmp_path)
         ("folder.csv", "probes", "is a folder, must be a file"),
         ("x.csv", "respons", "variables: 'respons' is not in the dataset, must be one of mean_response_time, "),
         ("x.csv", ["probes", "probes"], "probes is named twice"),
-        ("x.csv", [], "must name at least one"),
+        ("x.csv", [], "variables: none is named, must be one or more of mean_response_time, "),
         ("x.csv", None, "must have the dimensions of one of them, name some that do: mean_response_time, mean_response_"
          "time_ci95 by policy, N, d, λ; probes by policy; occupancy by policy, N, d, λ, queue_length; sup_distance by"),
     ],

@@ -18,10 +18,11 @@ import pandas as pd
 import xarray as xr
 
 from dchoices import datasets
-from dchoices.wording import one_line, show
+from dchoices.wording import one_line, shorten, show
 
 SUFFIXES = (".csv", ".parquet")
-NAMED = 3  # variables of each kind that an error names
+# What an error names: variables, those of one set of dimensions, and characters of all of it.
+MENTIONED, NAMED, LINE = 12, 3, 550
 CSVW = "http://www.w3.org/ns/csvw"  # Metadata Vocabulary for Tabular Data, https://www.w3.org/TR/tabular-metadata
 
 
@@ -52,6 +53,10 @@ def to_table(dataset: xr.Dataset, path: str | os.PathLike, variables: str | Sequ
         If the path ends otherwise, a variable is not in the dataset or comes twice, or one set of dimensions does not
         hold all of them.
     """
+    if not isinstance(dataset, xr.Dataset):
+        raise ValueError(f"dataset = {show(dataset)}: must be an xarray Dataset")
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"path = {show(path)}: must be the name of a file")
     target = Path(path)
     if target.suffix not in SUFFIXES:
         raise ValueError(f"path = {show(str(path))}: must end in {' or '.join(SUFFIXES)}")
@@ -68,16 +73,23 @@ def to_table(dataset: xr.Dataset, path: str | os.PathLike, variables: str | Sequ
         _replace(target, lambda file: _write_parquet(frame, file, columns, dataset.attrs))
 
 
-def _names(dataset: xr.Dataset, variables: str | Sequence[str] | None) -> list[str]:
+def _names(dataset: xr.Dataset, variables: Any) -> list[str]:
     known = list(map(str, dataset.data_vars))
-    names = known if variables is None else [variables] if isinstance(variables, str) else list(variables)
-    if not names:
-        raise ValueError(f"variables = {show(variables)}: must name at least one of {', '.join(known) or 'none'}")
-    for k, name in enumerate(names):
-        if name not in known:
-            raise ValueError(f"variables: {show(name)} is not in the dataset, must be one of {', '.join(known)}")
-        if name in names[:k]:
+    if variables is None:
+        variables = known
+    elif isinstance(variables, str):
+        variables = [variables]
+    elif not isinstance(variables, Sequence):
+        raise ValueError(f"variables = {show(variables)}: must be names of variables")
+    names: list[str] = []
+    for name in variables:
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(f"variables: {show(name)} is not in the dataset, must be one of {_few(known, MENTIONED)}")
+        if name in names:
             raise ValueError(f"variables: {name} is named twice, must be named once")
+        names.append(name)
+    if not names:
+        raise ValueError(f"variables: none is named, must be one or more of {_few(known, MENTIONED)}")
     return names
 
 
@@ -88,8 +100,12 @@ def _dimensions(dataset: xr.Dataset, names: Sequence[str]) -> list[Hashable]:
         kinds: dict[tuple[Hashable, ...], list[str]] = {}
         for name in names:
             kinds.setdefault(dataset[name].dims, []).append(name)
-        told = "; ".join(f"{_few(found)} by {', '.join(map(str, kind)) or 'nothing'}" for kind, found in kinds.items())
-        raise ValueError(f"variables: must have the dimensions of one of them, name some that do: {told}")
+        told = "; ".join(
+            f"{_few(found, NAMED)} by {', '.join(map(str, kind)) or 'nothing'}" for kind, found in kinds.items()
+        )
+        raise ValueError(
+            shorten(f"variables: must have the dimensions of one of them, name some that do: {told}", LINE)
+        )
     return list(dims)
 
 
@@ -102,8 +118,8 @@ def _frame(dataset: xr.Dataset, dims: Sequence[Hashable]) -> pd.DataFrame:
     return frame[[*(dim for dim in dims if dim in dataset.coords), *others, *dataset.data_vars]]
 
 
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+def _few(names: Sequence[str], most: int) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _described(array: xr.DataArray) -> dict[str, str]:

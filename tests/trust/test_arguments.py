@@ -131,6 +131,7 @@ CALLS = {
     "sup_distance": {"simulated": simulated, "fluid": fluid_paths},
     "switch_load": {"level": 2, "d": 2},
     "tail_frequencies": {**RUN, "t": [1.0], "epsilon": 0.1, "perturbation": 0.0},
+    "to_table": {"dataset": simulated, "path": "fuzzed.csv", "variables": "occupancy"},
     "total_variation": {"first": [0.5, 0.5], "second": [1.0]},
 }  # fmt: skip
 # Called by compiled code alone, which knows the type of what it is given.
@@ -166,8 +167,9 @@ def call(function, arguments):
 
 
 @pytest.fixture(autouse=True)
-def low_limits(monkeypatch):
+def low_limits(monkeypatch, tmp_path):
     """What would be long is refused, so that every call that is not is fast: estimates come before the work."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(validation, "MAX_EVENTS", 10**6)
     monkeypatch.setattr(validation, "MAX_NUMBERS", 10**6)
     monkeypatch.setattr(validation, "MAX_POINTS", 1000)

@@ -17,7 +17,7 @@ SAMPLES = 2  # of a stationary run in a mean service time
 BATCH = 1000  # replicates of the concentration study that are held at once
 SETTLING = 200  # times of a path of the convergence study, at least
 HEAVIEST = 1e-5  # 1-λ at the end of the dense grids of loads
-NOTEBOOK = 3e8  # bytes of memory of a notebook that holds little
+NOTEBOOK = 4.3e8  # bytes of memory of a notebook that holds little: three quarters its kernel, the rest what runs it
 STATE, STATE_OF_RUN = 100, 500  # bytes for each state that it solves or holds, and for each of a simulation
 START_UP = 5.0  # s of CPU time until a notebook begins to work: 3 to 7 in the study of the report
 # CPU time for a state that a notebook solves, in s; those of the study of the report, which simulates in the others.
