@@ -75,8 +75,7 @@ crate: all
 lab: $(INSTALLED)
 	@echo "Compiling the kernels, about a minute the first time"
 	@$(PY) -m dchoices.warm_up
-	JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab --ServerApp.root_dir=. --LabApp.news_url=None \
-		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
+	JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab --ServerApp.root_dir=. --LabApp.app_settings_dir=profiles/lab \
 		--LabApp.default_url=/lab/tree/notebooks/explore.ipynb $(LAB)
 
 bench: $(INSTALLED)

@@ -93,14 +93,14 @@ def _controls(policy: str, N: int, d: int, lam: float, start: str) -> dict[str, 
     N = validation.integer("N", N, max(*PROBES, d), validation.MAX_SERVERS)  # or not every d would fit
     if not isinstance(start, str):
         raise ValueError(f"start = {show(start)}: must be a name, such as {', '.join(STARTS)}")
-    policies = pn.widgets.Select(name="policy", value=registry.get(policy).name, options=registry.policies(), width=170)
+    policies = pn.widgets.Select(name="policy", value=registry.get(policy).name, options=registry.policies(), width=165)
     without_d = pn.bind(lambda name: not registry.get(name).takes_d, policies)
     return {
         "policy": policies,
         "lam": _slider("load λ", validation.load(lam), LOADS, str),
         "d": _slider("probes d", d, PROBES, str, disabled=without_d),
         "N": _slider("servers N", N, SIZES, _grouped),
-        "start": pn.widgets.Select(name="start", value=start, options=list(dict.fromkeys([*STARTS, start])), width=130),
+        "start": pn.widgets.Select(name="start", value=start, options=list(dict.fromkeys([*STARTS, start])), width=125),
     }
 
 
@@ -108,7 +108,7 @@ def _slider(
     name: str, value: Any, offered: Iterable[Any], text: Callable[[Any], str], **options: Any
 ) -> pn.widgets.DiscreteSlider:
     values = {text(one): one for one in sorted({*offered, value})}
-    return pn.widgets.DiscreteSlider(name=name, value=value, options=values, width=160, **options)
+    return pn.widgets.DiscreteSlider(name=name, value=value, options=values, width=135, **options)
 
 
 def _grouped(number: int) -> str:
@@ -120,9 +120,9 @@ def _key() -> pn.pane.HTML:
     entries = [el.Key(f"i = {i}", color, "solid") for i, color in enumerate(COLORS, 1)]
     entries += [el.Key("simulated", WITH, "dot"), el.Key("fluid path", LIMIT, "dashed")]
     entries += [el.Key("fixed point", LIMIT, "star")]
-    spans = (f"<span>{el.swatch(key)} {html.escape(key.label)}</span>" for key in entries)
-    style = {"font": f"12px {SANS}", "display": "flex", "flex-wrap": "wrap", "gap": "0 14px"}
-    return pn.pane.HTML("".join(spans), styles=style)
+    spans = "".join(f"<span>{el.swatch(key)} {html.escape(key.label)}</span>" for key in entries)
+    style = f"font: 12px {SANS}; display: flex; flex-wrap: wrap; gap: 0 14px"
+    return pn.pane.HTML(f'<div style="{html.escape(style)}">{spans}</div>')
 
 
 def tails(policy: str, N: int, d: int, lam: float, start: str, t: np.ndarray, seed: int) -> xr.Dataset:
