@@ -128,6 +128,7 @@ def run_offline(folder):
         ("namespace", NAMESPACE, {}) if permitted else ("sockets", (), {"PYTHONPATH": BLOCKED_SOCKETS})
     )
     attempt = subprocess.run([*wrap, sys.executable, "-c", ATTEMPT], env=environment, capture_output=True, text=True)
-    ran = snakemake(copy_project(folder), wrap=wrap, **environment)
+    copy_kernels(copy_project(folder))
+    ran = snakemake(folder, wrap=wrap, **environment)
     assert ran.returncode == 0, ran.stdout[-5000:]
     return OfflineStudy(folder, means, attempt)

@@ -97,6 +97,7 @@ CALLS = {
     "distance_to_fixed_point": {"path": fluid_path},
     "distance_to_switch": FAST,
     "exact_stationary": {"N": 2, "d": 1, "lam": 0.4, "buffer": 8, "policy": "sq-memory", "tolerance": 0.5},
+    "explore": {"policy": "sq", "N": 10, "d": 2, "lam": 0.5, "start": "empty", "t_end": 1.0, "seed": 0},
     "fewest_probes": {"lam": 0.5},
     "finite_size": {"regimes": REGIMES, "replicates": 4, "seed": 0},
     "fixed_point": FAST,

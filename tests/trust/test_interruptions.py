@@ -13,7 +13,7 @@ import time
 
 import pytest
 from dchoices import datasets
-from whole_runs import ROOT, copy_project, halves, hashes, processes, snakemake
+from whole_runs import ROOT, copy_kernels, copy_project, halves, hashes, processes, snakemake
 
 pytestmark = pytest.mark.trust
 
@@ -51,6 +51,7 @@ def finish(folder):
 def project(tmp_path_factory):
     """A copy of the project whose kernels are compiled, with a Makefile, and no data."""
     folder = copy_project(tmp_path_factory.mktemp("project"))
+    copy_kernels(folder)
     shutil.copy2(ROOT / "Makefile", folder)
     (folder / "installed").touch()
     return folder
