@@ -93,22 +93,26 @@ def _controls(policy: str, N: int, d: int, lam: float, start: str) -> dict[str, 
     N = validation.integer("N", N, max(*PROBES, d), validation.MAX_SERVERS)  # or not every d would fit
     if not isinstance(start, str):
         raise ValueError(f"start = {show(start)}: must be a name, such as {', '.join(STARTS)}")
-    policies = pn.widgets.Select(name="policy", value=registry.get(policy).name, options=registry.policies(), width=165)
+    policies = pn.widgets.Select(
+        label="policy", value=registry.get(policy).name, options=registry.policies(), width=165
+    )
     without_d = pn.bind(lambda name: not registry.get(name).takes_d, policies)
     return {
         "policy": policies,
         "lam": _slider("load λ", validation.load(lam), LOADS, str),
         "d": _slider("probes d", d, PROBES, str, disabled=without_d),
         "N": _slider("servers N", N, SIZES, _grouped),
-        "start": pn.widgets.Select(name="start", value=start, options=list(dict.fromkeys([*STARTS, start])), width=125),
+        "start": pn.widgets.Select(
+            label="start", value=start, options=list(dict.fromkeys([*STARTS, start])), width=125
+        ),
     }
 
 
 def _slider(
-    name: str, value: Any, offered: Iterable[Any], text: Callable[[Any], str], **options: Any
+    label: str, value: Any, offered: Iterable[Any], text: Callable[[Any], str], **options: Any
 ) -> pn.widgets.DiscreteSlider:
     values = {text(one): one for one in sorted({*offered, value})}
-    return pn.widgets.DiscreteSlider(name=name, value=value, options=values, width=135, **options)
+    return pn.widgets.DiscreteSlider(label=label, value=value, options=values, width=135, **options)
 
 
 def _grouped(number: int) -> str:
