@@ -115,13 +115,13 @@ def test_a_policy_of_ones_own_is_on_offer(monkeypatch):
     [
         ({"policy": "sqq"}, "policy = 'sqq': must be one of jiq, "),
         ({"N": 5}, r"N = 5: must be an integer in \[10, 10000000000\]"),
-        ({"N": 15, "d": 20}, r"N = 15: must be an integer in \[20, 10000000000\]"),
+        ({"N": 15, "d": 20}, "d = 20: must be at most N = 15"),
         ({"d": 0}, "d = 0: must be an integer in "),
         ({"lam": 1}, "lam = 1: must be a number greater than 0 and less than 1"),
         ({"start": [[1]]}, r"start = \[\[1\]\]: must be a name, such as empty, "),
         ({"start": "full"}, "start = 'full': must be empty, "),
-        ({"t_end": 0}, "t_end = 0: must be greater than 0 and at most 100"),
-        ({"t_end": 101}, "t_end = 101: must be greater than 0 and at most 100"),
+        ({"t_end": 0}, "t_end = 0: must be at least 0.01 and at most 100"),
+        ({"t_end": 101}, "t_end = 101: must be at least 0.01 and at most 100"),
         ({"seed": -1}, "seed = -1: must be an integer in "),
     ],
 )

@@ -29,6 +29,7 @@ SIZES = (100, 1000, 10_000, 100_000, 1_000_000)
 PROBES = tuple(range(1, 11))
 LOADS = (*(k / 100 for k in range(1, 100)), 0.995, 0.999)
 STARTS = ("empty", "overloaded-3", "stale-3", "random-3", "fixed-point")
+NEAREST = 0.01  # mean service times: less is nothing to see
 FARTHEST = 100.0  # mean service times: the fluid path of `random` needs more queue lengths, the longer it is
 REMEMBERED = 100  # systems that were looked at, which show again at once
 
@@ -56,7 +57,7 @@ def explore(
         What to begin with, as for `simulate`, N >= 10 and the start a name. Values that the sliders do not offer are
         added to them; d has no effect where the policy has none.
     t_end : float
-        End of the path in mean service times, at most 100.
+        End of the path in mean service times, from 0.01 to 100.
     seed : int
         Seed >= 0.
 
@@ -72,9 +73,9 @@ def explore(
         If an argument is out of range.
     """
     controls = _controls(policy, N, d, lam, start)
-    if not 0 < validation.real(t_end) <= FARTHEST:
-        raise ValueError(f"t_end = {show(t_end)}: must be greater than 0 and at most {FARTHEST:g}")
-    t = np.linspace(0.0, t_end, TIMES)
+    if not NEAREST <= validation.real(t_end) <= FARTHEST:
+        raise ValueError(f"t_end = {show(t_end)}: must be at least {NEAREST:g} and at most {FARTHEST:g}")
+    t = np.linspace(0.0, float(t_end), TIMES)
     seen = functools.lru_cache(REMEMBERED)(functools.partial(tails, t=t, seed=seed))
     seen(**{name: control.value for name, control in controls.items()})  # refuses now what it would refuse later
     chosen = {name: control.param.value for name, control in controls.items()}
@@ -90,7 +91,9 @@ def explore(
 def _controls(policy: str, N: int, d: int, lam: float, start: str) -> dict[str, Any]:
     """Return a slider or list for each parameter of a system, by its name."""
     d = validation.probes(d)
-    N = validation.integer("N", N, max(*PROBES, d), validation.MAX_SERVERS)  # or not every d would fit
+    N = validation.integer("N", N, max(PROBES), validation.MAX_SERVERS)  # or not every d would fit
+    if d > N:
+        raise ValueError(f"d = {show(d)}: must be at most N = {N}")
     if not isinstance(start, str):
         raise ValueError(f"start = {show(start)}: must be a name, such as {', '.join(STARTS)}")
     policies = pn.widgets.Select(
@@ -145,7 +148,8 @@ def tails(policy: str, N: int, d: int, lam: float, start: str, t: np.ndarray, se
     """
     chosen = registry.get(policy)
     d = d if chosen.takes_d else 0
-    run = simulate(policy, N, d, lam, t, replicates=1, seed=seed, start=start).squeeze()
+    run = simulate(policy, N, d, lam, t, replicates=1, seed=seed, start=start)
+    run = run.squeeze(["replicate", "N", "d", "λ"])
     fixed_point = fluid = np.full((1, 1), np.nan)
     if chosen.fluid:
         fixed_point = chosen.fixed_point(lam, chosen.probes(N, d))
