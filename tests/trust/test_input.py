@@ -124,7 +124,7 @@ def mutated(draw):
             raw[f"{token}: 0"], place[token] = f"{key}: 1", 0
         else:
             name = draw(st.sampled_from([*TEXTS, *NUMBERS, None, "d", "lam", "seed", "split"]))
-            place[name] = place.pop(key) if kind == "rename" else draw(st.sampled_from(NUMBERS + SHAPES))
+            place[name] = place.pop(key) if kind == "rename" else copy.deepcopy(draw(st.sampled_from(NUMBERS + SHAPES)))
         changed.append(path)
     text = yaml.safe_dump(content, allow_unicode=True, default_flow_style=None, sort_keys=False, width=10**6)
     for token, value in raw.items():
