@@ -76,9 +76,7 @@ def test_every_control_redraws_both_figures(shown, control, value):
     policy, lam, d, N, start = (one.value for one in page[0])
     expected = explore.tails(policy, N, d, lam, start, np.linspace(0, 10, explore.TIMES), seed=1)
     in_time, at_the_end = columns()
-    simulated = expected.simulated[:, 1 : 1 + explore.IN_TIME].T
-    np.testing.assert_array_equal(in_time[0]["share"], np.ravel(simulated[:, :-1]))
-    np.testing.assert_array_equal(in_time[0]["share_end"], np.ravel(simulated[:, 1:]))
+    np.testing.assert_array_equal(in_time[0]["ys"], expected.simulated[:, 1 : 1 + explore.IN_TIME].T)
     np.testing.assert_array_equal(at_the_end[-1]["share"], expected.simulated[-1].where(lambda x: x > 0))
 
 

@@ -82,15 +82,14 @@ def line(
     )
 
 
-def lines(x: Any, ys: Any, dims: Axes, colors: Sequence[str], width: float = 1.6) -> hv.Segments:
-    """One line over `x` for each row of `ys`, all one element of few columns, which redraws in the time of one."""
+def lines(x: Any, ys: Any, dims: Axes, colors: Sequence[str], width: float = 1.6) -> hv.Contours:
+    """One line over `x` for each row of `ys`, all one element, which redraws in the time of one."""
     kdim, vdim = dims
-    x, ys = np.asarray(x, float), np.asarray(ys, float)
-    begins, ends = ((np.tile(x[part], len(ys)), ys[:, part].ravel()) for part in (slice(-1), slice(1, None)))
-    places = [kdim, vdim, f"{kdim.name}_end", f"{vdim.name}_end"]
+    x = np.asarray(x, float)
+    rows = [{kdim.name: x, vdim.name: np.asarray(y, float), "color": c} for y, c in zip(ys, colors, strict=True)]
     return _styled(
-        hv.Segments((*begins, *ends, np.repeat(list(colors), x.size - 1)), places, "color"),
-        {"color": "color", "line_width": width, "line_cap": "round", "tools": []},
+        hv.Contours(rows, [kdim, vdim], "color"),
+        {"color": "color", "line_width": width, "tools": []},
         {"color": "color", "linewidth": 0.8 * width},
     )
 
